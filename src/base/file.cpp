@@ -1,0 +1,97 @@
+#include "base/file.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace convoy {
+
+namespace {
+
+[[noreturn]] void fail_on(const std::filesystem::path& path, const char* action) {
+    fail("cannot {} {}: {}", action, path.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+std::string read_file(const std::filesystem::path& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) fail_on(path, "open");
+    struct stat status {};
+    if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+        ::close(descriptor);
+        fail("cannot read {}: it is a directory", path.string());
+    }
+    std::string bytes(static_cast<size_t>(status.st_size > 0 ? status.st_size : 0), '\0');
+    size_t used = 0;
+    while (true) {
+        if (used == bytes.size()) bytes.resize(bytes.size() + 65536);
+        const ssize_t got = ::read(descriptor, bytes.data() + used, bytes.size() - used);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) {
+            ::close(descriptor);
+            fail_on(path, "read");
+        }
+        if (got == 0) break;
+        used += static_cast<size_t>(got);
+    }
+    ::close(descriptor);
+    bytes.resize(used);
+    return bytes;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+    temporary_ = path_;
+    temporary_ += fmt::format(".tmp{}", ::getpid());
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail_on(path_, "write");
+}
+
+AtomicFile::~AtomicFile() {
+    if (descriptor_ < 0) return;
+    ::close(descriptor_);
+    ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) fail_on(path_, "write");
+        bytes.remove_prefix(static_cast<size_t>(put));
+    }
+}
+
+void AtomicFile::commit() {
+    if (::fsync(descriptor_) != 0) fail_on(path_, "write");
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (::close(descriptor) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+        const int cause = errno;
+        ::unlink(temporary_.c_str());
+        errno = cause;
+        fail_on(path_, "write");
+    }
+    sync_directory(path_.has_parent_path() ? path_.parent_path() : ".");
+}
+
+void write_file(const std::filesystem::path& path, std::string_view bytes) {
+    AtomicFile file(path);
+    file.write(bytes);
+    file.commit();
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+    const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) fail_on(directory, "open");
+    const int result = ::fsync(descriptor);
+    ::close(descriptor);
+    if (result != 0 && errno != EINVAL) fail_on(directory, "sync");
+}
+
+}  // namespace convoy

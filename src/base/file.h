@@ -1,0 +1,36 @@
+// Files: whole reads, and writes that either happen entirely or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace convoy {
+
+// The whole file as bytes; Error when it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+// A file being written under a temporary name beside its place. `commit` makes it durable and moves it into place in one step; without
+// it the temporary file is removed and the old file, if any, is untouched. Every failure (full disk, no permission) is an Error.
+class AtomicFile {
+  public:
+    explicit AtomicFile(std::filesystem::path path);
+    ~AtomicFile();
+    AtomicFile(const AtomicFile&) = delete;
+    AtomicFile& operator=(const AtomicFile&) = delete;
+
+    void write(std::string_view bytes);
+    void commit();
+
+  private:
+    std::filesystem::path path_, temporary_;
+    int descriptor_ = -1;
+};
+
+// Replaces `path` by `bytes`, atomically and durably.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Makes renames and creations inside `directory` durable.
+void sync_directory(const std::filesystem::path& directory);
+
+}  // namespace convoy

@@ -1,0 +1,10 @@
+// JSON is nlohmann's, under one name. Objects keep the order in which their keys were written, so that files read well.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+namespace convoy {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace convoy
