@@ -14,11 +14,19 @@ function(convoy_module NAME)
   endif()
 endfunction()
 
-# convoy_test(NAME SOURCES file... LIBRARIES lib...): a GoogleTest program whose cases ctest runs as one test each suite's process.
+# convoy_test(NAME SOURCES file... LIBRARIES lib...): a GoogleTest program, which is one test of ctest. How long it may take is said by the
+# test presets, because a full run (CONVOY_TEST_FULL=1) is allowed more than a sample.
 function(convoy_test NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_LIBRARIES} GTest::gtest_main)
   add_test(NAME ${NAME} COMMAND ${NAME})
-  set_tests_properties(${NAME} PROPERTIES TIMEOUT 900)
+endfunction()
+
+# convoy_program(NAME SOURCES file... LIBRARIES lib...): a program that a user runs; it lies at the top of the build directory.
+function(convoy_program NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBRARIES" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_LIBRARIES})
+  set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()

@@ -37,7 +37,7 @@ void require(bool holds, fmt::format_string<Args...> text, Args&&... args) {
 }  // namespace convoy
 
 // An invariant of our own code. The text after the condition is a format string with its arguments.
-#define CONVOY_CHECK(condition, ...)                                                            \
-    do {                                                                                        \
+#define CONVOY_CHECK(condition, ...)                                                                     \
+    do {                                                                                                 \
         if (!(condition)) ::convoy::raise_bug(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
     } while (false)

@@ -22,7 +22,8 @@ TEST(Dims, Text) {
     EXPECT_EQ(to_string(Shape{8, 3, 224}), "8x3x224");
     EXPECT_EQ(to_string(Shape{}), "scalar");
     EXPECT_EQ(parse_dims("3x64x64"), (Dims{3, 64, 64}));
-    for (const char* bad : {"", "3x", "x3", "3x0", "3x-1", "3y4", "1x1x1x1x1x1x1x1x1", "99999999999999999999"}) EXPECT_THROW(parse_dims(bad), Error);
+    for (const char* bad : {"", "3x", "x3", "3x0", "3x-1", "3y4", "1x1x1x1x1x1x1x1x1", "99999999999999999999"})
+        EXPECT_THROW(parse_dims(bad), Error);
 }
 
 }  // namespace

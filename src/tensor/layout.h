@@ -18,9 +18,9 @@ struct Block {
 };
 
 struct Layout {
-    std::vector<int> order;     // outer dims, slowest first; empty means row-major of any rank
-    std::vector<Block> inner;   // inner blocks, slowest first
-    std::string opaque;         // a backend's own format; order and inner are then empty
+    std::vector<int> order;    // outer dims, slowest first; empty means row-major of any rank
+    std::vector<Block> inner;  // inner blocks, slowest first
+    std::string opaque;        // a backend's own format; order and inner are then empty
     int64_t opaque_bytes = 0;
 
     static Layout plain() { return {}; }

@@ -22,7 +22,8 @@ float from_f16(uint16_t bits) {
     const float sign = bits & 0x8000 ? -1.0f : 1.0f;
     const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
     if (exponent == 31) return fraction ? NAN : sign * INFINITY;
-    return sign * (exponent ? std::ldexp(1024.0f + static_cast<float>(fraction), exponent - 25) : std::ldexp(static_cast<float>(fraction), -24));
+    return sign *
+           (exponent ? std::ldexp(1024.0f + static_cast<float>(fraction), exponent - 25) : std::ldexp(static_cast<float>(fraction), -24));
 }
 
 uint16_t to_f16(float value) {
@@ -32,7 +33,7 @@ uint16_t to_f16(float value) {
     if (size >= 65520.0f) return sign | 0x7C00;
     if (size < 0x1p-14f) return static_cast<uint16_t>(sign | static_cast<int>(std::nearbyint(std::ldexp(size, 24))));
     int exponent = 0;
-    const float fraction = std::frexp(size, &exponent);  // size = fraction * 2^exponent, fraction in [1/2, 1)
+    const float fraction = std::frexp(size, &exponent);                              // size = fraction * 2^exponent, fraction in [1/2, 1)
     const int rounded = static_cast<int>(std::nearbyint(std::ldexp(fraction, 11)));  // 1024..2048: a carry lands in the exponent
     return static_cast<uint16_t>(sign | (((exponent + 13) << 10) + rounded));
 }

@@ -20,13 +20,14 @@ TEST(Tensor, CopiesElements) {
 
 TEST(Tensor, RoundTripsThroughEveryType) {
     const Tensor a = Tensor::of<double>({5}, {0, 1, 2, 100, 200});
-    for (const DType t : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8}) EXPECT_EQ(a.to(t).to(DType::f64), a) << name_of(t);
+    for (const DType t : {DType::f64, DType::f32, DType::bf16, DType::f16, DType::i64, DType::i32, DType::u8})
+        EXPECT_EQ(a.to(t).to(DType::f64), a) << name_of(t);
     EXPECT_EQ(Tensor::of<int64_t>({1}, {1234567}).to(DType::i32).as<int32_t>()[0], 1234567);
 }
 
 TEST(Tensor, HalfTypesRoundToNearest) {
     const auto half = [](float v, DType t) { return element(Tensor::of<float>({1}, {v}).to(t), 0); };
-    EXPECT_EQ(half(1.0f + 0x1p-9f, DType::bf16), 1.0);             // a tie goes to even
+    EXPECT_EQ(half(1.0f + 0x1p-9f, DType::bf16), 1.0);  // a tie goes to even
     EXPECT_EQ(half(1.0f + 0x1.8p-8f, DType::bf16), 1.0 + 0x1p-7);
     EXPECT_EQ(half(65519.0f, DType::f16), 65504.0);
     EXPECT_TRUE(std::isinf(half(65520.0f, DType::f16)));

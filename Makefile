@@ -1,0 +1,73 @@
+# The tasks of daily work, each a line or two over CMake's presets and tools/. `make` alone lists them.
+
+.PHONY: help build demo test test-full bench check format asan tsan clean
+
+help:
+	@echo "make build      build the program, build/convoy, and install what that needs"
+	@echo "make demo       build, then train LeNet-5 on MNIST for three epochs"
+	@echo "make test       build everything and run a sample of every test"
+	@echo "make test-full  the same with every count in full (long)"
+ifneq ($(wildcard bench/run),)
+	@echo "make bench      build, then measure (bench/run)"
+endif
+	@echo "make check      formatting, clang-tidy, include arrows"
+	@echo "make format     apply the formatting"
+	@echo "make asan       unit tests under the address and undefined behaviour sanitizers"
+	@echo "make tsan       unit tests under the thread sanitizer (clang)"
+	@echo "make clean      remove build/"
+
+build:
+	@tools/install-deps build
+	cmake --preset release
+	cmake --build --preset release --target convoy
+
+demo:
+	@tools/demo
+
+test:
+	@tools/install-deps build
+	cmake --preset release
+	cmake --build --preset release
+	ctest --preset release
+
+test-full:
+	@tools/install-deps build
+	cmake --preset release
+	cmake --build --preset release
+	ctest --preset full
+
+ifneq ($(wildcard bench/run),)
+bench: build
+	@tools/install-deps bench
+	bench/run
+else
+bench:
+	@echo "there is no bench/run: nothing to measure yet" >&2; exit 1
+endif
+
+check:
+	@tools/install-deps build check
+	tools/format --check
+	tools/check-includes
+	tools/check_includes_test.py
+	cmake --preset dev
+	tools/tidy
+
+format:
+	@tools/install-deps check
+	tools/format
+
+asan:
+	@tools/install-deps build
+	cmake --preset asan
+	cmake --build --preset asan
+	ctest --preset asan
+
+tsan:
+	@tools/install-deps build tsan
+	cmake --preset tsan
+	cmake --build --preset tsan
+	ctest --preset tsan
+
+clean:
+	rm -rf build

@@ -1,0 +1,25 @@
+// The commands of the program. Each adds itself, with its options, its purpose and examples, to the parser; the one that the user chose is run.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace convoy {
+
+struct Command {
+    CLI::App* parser;
+    std::function<int()> run;  // returns the exit code; throws Error, or UsageError when the command line is to blame
+};
+
+Command add_train(CLI::App& program);
+Command add_eval(CLI::App& program);
+Command add_show(CLI::App& program);
+Command add_run(CLI::App& program);
+Command add_grad(CLI::App& program);
+Command add_info(CLI::App& program);
+Command add_version(CLI::App& program);
+
+}  // namespace convoy

@@ -1,0 +1,121 @@
+#include "app/options.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <CLI/App.hpp>
+
+#include "app/machine.h"
+#include "base/suggest.h"
+
+namespace convoy {
+
+namespace {
+
+// CLI11 reads "1e3" or "4x" for an integer in ways of its own; an option with this check takes whole numbers in a range and nothing else.
+CLI::Validator whole_number(int64_t low) {
+    return CLI::Validator(
+        [low](std::string& text) {
+            const bool digits = !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
+            if (digits && std::stoll(text) >= low) return std::string();
+            return fmt::format("expected a whole number of at least {}, found \"{}\"", low, text);
+        },
+        "");
+}
+
+std::string shape_fault(std::string& text) {
+    try {
+        parse_dims(text);
+        return "";
+    } catch (const Error& e) {
+        return e.what();
+    }
+}
+
+}  // namespace
+
+void allow_only(CLI::Option* option, const std::vector<std::string>& known) {
+    option->check(CLI::Validator(
+        [known](std::string& text) {
+            if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
+            return fmt::format("expected one of {}; found \"{}\"{}", fmt::join(known, ", "), text, did_you_mean(text, known));
+        },
+        ""));
+}
+
+void add_json(CLI::App& parser, CommonOptions& options) {
+    parser.add_option("--json", options.json, "Write the result as JSON to this file; - for standard output")->option_text("FILE|-");
+}
+
+void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch) {
+    add_json(parser, options);
+    parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)")
+        ->option_text("T")
+        ->check(whole_number(1));
+    std::vector<std::string> backends;
+    for (const BackendStatus& status : backend_statuses()) backends.push_back(status.name);
+    auto* backend = parser.add_option("--backend", options.backend, "reference, cpu or cuda (default: the best that is ready)");
+    allow_only(backend->option_text("NAME"), backends);
+    auto* dtype = parser.add_option("--dtype", options.dtype, "What to compute in: f64, f32, tf32 or bf16 (default: f32)");
+    allow_only(dtype->option_text("TYPE"), {"f64", "f32", "tf32", "bf16"});
+    parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S")->check(whole_number(0));
+    parser.add_option("--input", options.input, "Shape of one input, such as 3x64x64 (default: the model's own)")
+        ->option_text("SHAPE")
+        ->check(CLI::Validator(shape_fault, ""));
+    parser.add_option("--classes", options.classes, "Classes, or outputs of a regression (default: the model's own)")
+        ->option_text("K")
+        ->check(whole_number(1));
+    parser.add_option("--batch", options.batch, fmt::format("Samples in a batch (default: {})", batch))
+        ->option_text("B")
+        ->check(whole_number(1));
+}
+
+CLI::Option* add_model(CLI::App& parser, std::string& model) {
+    return parser.add_option("MODEL", model, "A model by name; `convoy show` lists them")->option_text(" ");
+}
+
+void describe(CLI::App& parser, const std::string& purpose, const std::string& examples) {
+    parser.description(purpose);
+    parser.footer("Examples:\n" + examples);
+}
+
+std::string best_backend(DType dtype) {
+    const auto statuses = backend_statuses();
+    std::string why;
+    for (const char* const name : {"cuda", "cpu", "reference"}) {
+        const bool ready = std::any_of(statuses.begin(), statuses.end(), [&](const BackendStatus& s) { return s.name == name && s.ready; });
+        if (!ready) continue;
+        try {
+            make_backend(name, {})->target().storage(Element::Real, dtype);
+            return name;
+        } catch (const Error& e) {
+            why = e.what();
+        }
+    }
+    fail("no backend that is ready here computes in {}: {}", name_of(dtype), why);
+}
+
+SessionOptions session_options(const CommonOptions& options) {
+    const DType dtype = dtype_named(options.dtype);
+    return {.backend = options.backend.empty() ? best_backend(dtype) : options.backend,
+            .dtype = dtype,
+            .threads = options.threads > 0 ? options.threads : usable_cores(),
+            .seed = options.seed};
+}
+
+ModelOptions model_options(const CommonOptions& options, Mode mode, int64_t batch) {
+    return {.batch = options.batch > 0 ? options.batch : batch,
+            .input = options.input.empty() ? Shape{} : parse_dims(options.input),
+            .classes = options.classes,
+            .mode = mode};
+}
+
+const ZooEntry& known_model(const std::string& name) {
+    try {
+        return zoo_entry(name);
+    } catch (const Error& e) {
+        throw UsageError(fmt::format("{}; `convoy show` lists the models", e.what()));
+    }
+}
+
+}  // namespace convoy

@@ -1,0 +1,55 @@
+// Options that many commands share, and what they mean to the rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "exec/session.h"
+#include "model/model.h"
+#include "model/zoo.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace convoy {
+
+// The command line is to blame: exit code 2.
+class UsageError : public Error {
+  public:
+    using Error::Error;
+};
+
+struct CommonOptions {
+    std::string json;        // a file, "-" or "" for none
+    int threads = 0;         // 0: all cores that the process may use
+    std::string backend;     // empty: the best that is ready
+    std::string dtype = "f32";
+    uint64_t seed = 1;
+    std::string input;       // "3x64x64"; empty: the model's own
+    int64_t classes = 0;     // 0: the model's own
+    int64_t batch = 0;       // 0: the command's default
+};
+
+// --json alone, for commands that compute nothing.
+void add_json(CLI::App& parser, CommonOptions& options);
+// All of them. `batch` says what the batch is when it is not given, for the help text.
+void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch);
+// The positional argument MODEL.
+CLI::Option* add_model(CLI::App& parser, std::string& model);
+// A paragraph on what the command is for, and examples, one to a line.
+void describe(CLI::App& parser, const std::string& purpose, const std::string& examples);
+// Refuses a value of the option that is not one of these, with a suggestion.
+void allow_only(CLI::Option* option, const std::vector<std::string>& known);
+
+// The best backend that is ready here and computes in this type: a GPU before the processor before the reference.
+std::string best_backend(DType dtype);
+SessionOptions session_options(const CommonOptions& options);
+// The model's shape options; the batch is `batch` where --batch was not given.
+ModelOptions model_options(const CommonOptions& options, Mode mode, int64_t batch);
+// The model of that name; UsageError with a suggestion when there is none.
+const ZooEntry& known_model(const std::string& name);
+
+}  // namespace convoy

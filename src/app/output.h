@@ -1,0 +1,36 @@
+// Where a command's words and its result go: text for people on standard output, the result as JSON where --json says. When that is standard
+// output itself, text for people moves to standard error.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace convoy {
+
+class Output {
+  public:
+    // `json` is a file's path, "-" or "" for none. Error when the file cannot be written, now rather than after the work is done.
+    explicit Output(std::string json);
+
+    // For people.
+    std::FILE* stream() const { return json_ == "-" ? stderr : stdout; }
+    void write(std::string_view text) const;
+    template <class... Args>
+    void line(fmt::format_string<Args...> text, Args&&... args) const {
+        write(fmt::format(text, std::forward<Args>(args)...) + "\n");
+    }
+
+    // The whole document, or none: a file is replaced in one step.
+    void result(const Json& document) const;
+
+  private:
+    std::string json_;
+};
+
+}  // namespace convoy

@@ -1,0 +1,34 @@
+#include "exec/counting_allocator.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+    if (counting.load(std::memory_order_relaxed)) ++allocations;
+    if (void* p = std::malloc(bytes ? bytes : 1)) return p;
+    throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace convoy {
+
+void start_counting_allocations() {
+    allocations = 0;
+    counting = true;
+}
+
+int64_t stop_counting_allocations() {
+    counting = false;
+    return allocations;
+}
+
+}  // namespace convoy

@@ -1,0 +1,41 @@
+// A backend with a state, and the programs compiled for it: what a command works with. The first program compiled decides how states lie in
+// memory; later ones take them as they are.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "exec/executor.h"
+#include "program/compile.h"
+
+namespace convoy {
+
+struct SessionOptions {
+    std::string backend = "reference";
+    DType dtype = DType::f32;
+    int threads = 1;
+    int device = 0;
+    uint64_t seed = 1;
+};
+
+class Session {
+  public:
+    explicit Session(const SessionOptions& options);
+
+    Backend& backend() { return *backend_; }
+    State& state() { return state_; }
+    const SessionOptions& options() const { return options_; }
+
+    // Compiles without binding: for reports.
+    Program compile(const Graph& graph) const;
+    // Compiles, binds the state (new tensors get their first values) and prepares the kernels.
+    std::unique_ptr<Executor> load(const Graph& graph);
+
+  private:
+    SessionOptions options_;
+    std::unique_ptr<Backend> backend_;
+    State state_;
+    std::unique_ptr<Program> first_;
+};
+
+}  // namespace convoy

@@ -1,0 +1,83 @@
+// What a backend is: a Target (the pure description the compiler reads), memory, and kernels that do what a candidate promised. A kernel is
+// prepared once, with its operands bound, and then runs every step without allocating or looking anything up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "program/problem.h"
+#include "program/target.h"
+#include "tensor/layout.h"
+#include "tensor/tensor.h"
+
+namespace convoy {
+
+// What of a step a kernel may depend on besides its operands.
+struct StepContext {
+    uint64_t seed = 0;
+    uint32_t step = 0;
+};
+
+// A tensor in a backend's memory.
+struct Operand {
+    void* data = nullptr;
+    TensorDesc desc;
+    Layout layout;
+};
+
+class Kernel {
+  public:
+    virtual ~Kernel() = default;
+    virtual void run(const StepContext& context) = 0;
+};
+
+struct KernelRequest {
+    Problem problem;
+    std::string algorithm;  // of the candidate that was chosen
+    std::vector<Operand> inputs, outputs;
+    void* workspace = nullptr;
+};
+
+// A block of a backend's memory.
+class Memory {
+  public:
+    virtual ~Memory() = default;
+    virtual std::byte* data() = 0;
+    virtual int64_t bytes() const = 0;
+};
+
+class Backend {
+  public:
+    virtual ~Backend() = default;
+    virtual const Target& target() const = 0;
+    virtual std::unique_ptr<Memory> allocate(int64_t bytes) = 0;
+    virtual std::unique_ptr<Kernel> prepare(const KernelRequest& request) = 0;
+    // A kernel that copies `src` to `dst`, which have one shape, and may differ in layout and floating type.
+    virtual std::unique_ptr<Kernel> prepare_copy(const Operand& src, const Operand& dst) = 0;
+    // Between host tensors (plain) and operands; both wait until the copy is done. Types must agree.
+    virtual void upload(const Tensor& src, const Operand& dst) = 0;
+    virtual void download(const Operand& src, Tensor& dst) = 0;
+    // Waits until everything that was started has finished.
+    virtual void synchronize() = 0;
+};
+
+struct BackendOptions {
+    int threads = 1;
+    int device = 0;
+};
+
+// By name: reference, cpu, cuda. Error says why when this build or this machine has none of that name.
+std::unique_ptr<Backend> make_backend(const std::string& name, const BackendOptions& options);
+
+// What each known backend says of itself here: "ready", or why it is not.
+struct BackendStatus {
+    std::string name;
+    bool ready;
+    std::string detail;
+};
+std::vector<BackendStatus> backend_statuses();
+
+}  // namespace convoy

@@ -1,0 +1,14 @@
+// Chosen when OpenBLAS was not found at configuration.
+#include "kernels/reference/gemm.h"
+
+namespace convoy::ref {
+
+template <class T>
+void gemm_backend(const Gemm<T>& g) {
+    gemm_plain(g);
+}
+
+template void gemm_backend(const Gemm<double>&);
+template void gemm_backend(const Gemm<float>&);
+
+}  // namespace convoy::ref

@@ -1,0 +1,53 @@
+// A window at work on an input, always with three spatial dims: those that an op does not have are put in front with length one. So the
+// kernels of convolutions and poolings are written once.
+#pragma once
+
+#include <array>
+
+#include "kernels/reference/view.h"
+#include "model/window.h"
+
+namespace convoy::ref {
+
+struct Geometry {
+    std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0}, pad_hi{0, 0, 0};
+
+    int64_t in_count() const { return in[0] * in[1] * in[2]; }
+    int64_t out_count() const { return out[0] * out[1] * out[2]; }
+    int64_t kernel_count() const { return kernel[0] * kernel[1] * kernel[2]; }
+    // The input index under element k of the window of output o, along dim i; outside [0, in) it is padding.
+    int64_t source(size_t i, int64_t o, int64_t k) const { return o * stride[i] - pad[i] + k * dilation[i]; }
+    bool inside(size_t i, int64_t index) const { return index >= 0 && index < in[i]; }
+    int64_t offset(int64_t i0, int64_t i1, int64_t i2) const { return (i0 * in[1] + i1) * in[2] + i2; }
+    // Outputs [begin, end) along dim i for which element k of the window is no padding.
+    Range covered(size_t i, int64_t k) const;
+    // Whether every output sees exactly the input of its own place (a 1x1 convolution).
+    bool is_pointwise() const;
+};
+
+// For activations x[N,C,..] and y[N,F,..].
+Geometry geometry(const Window& window, const Shape& x, const Shape& y);
+
+// Calls fn(position, offset): for every element of the window of output (o0, o1, o2) that is no padding, in row-major order, its place in the
+// window and its offset in the input plane.
+template <class Fn>
+void for_each_tap(const Geometry& g, int64_t o0, int64_t o1, int64_t o2, const Fn& fn) {
+    int64_t position = 0;
+    for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
+        for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1)
+            for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2, ++position) {
+                const int64_t i0 = g.source(0, o0, k0), i1 = g.source(1, o1, k1), i2 = g.source(2, o2, k2);
+                if (g.inside(0, i0) && g.inside(1, i1) && g.inside(2, i2)) fn(position, g.offset(i0, i1, i2));
+            }
+}
+
+// Calls fn(o, o0, o1, o2) for every output, o being its offset in the output plane.
+template <class Fn>
+void for_each_output(const Geometry& g, const Fn& fn) {
+    int64_t o = 0;
+    for (int64_t o0 = 0; o0 < g.out[0]; ++o0)
+        for (int64_t o1 = 0; o1 < g.out[1]; ++o1)
+            for (int64_t o2 = 0; o2 < g.out[2]; ++o2) fn(o++, o0, o1, o2);
+}
+
+}  // namespace convoy::ref

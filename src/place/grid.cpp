@@ -1,0 +1,99 @@
+#include "place/grid.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+
+namespace convoy {
+
+namespace {
+
+Dims extents(const Grid& grid) {
+    Dims dims;
+    for (const Axis& axis : grid.axes) dims.push_back(axis.size);
+    return dims;
+}
+
+}  // namespace
+
+Grid Grid::single(Rank rank) { return {{}, {rank}}; }
+
+Grid Grid::over(std::vector<Axis> axes, Rank first) {
+    Grid grid{std::move(axes), {}};
+    grid.ranks.resize(static_cast<size_t>(std::max<int64_t>(0, numel(extents(grid)))));
+    std::iota(grid.ranks.begin(), grid.ranks.end(), first);
+    validate(grid);
+    return grid;
+}
+
+std::optional<Dims> Grid::coordinates(Rank rank) const {
+    const auto found = std::find(ranks.begin(), ranks.end(), rank);
+    if (found == ranks.end()) return std::nullopt;
+    Dims result = Dims::filled(static_cast<int>(axes.size()), 0);
+    int64_t rest = found - ranks.begin();
+    for (int a = result.size() - 1; a >= 0; --a) {
+        result[a] = rest % axes[static_cast<size_t>(a)].size;
+        rest /= axes[static_cast<size_t>(a)].size;
+    }
+    return result;
+}
+
+Rank Grid::at(const Dims& coordinates) const {
+    CONVOY_CHECK(coordinates.size() == static_cast<int>(axes.size()), "{} coordinates on {}", coordinates.size(), to_string(*this));
+    int64_t index = 0;
+    for (int a = 0; a < coordinates.size(); ++a) index = index * axes[static_cast<size_t>(a)].size + coordinates[a];
+    return ranks[static_cast<size_t>(index)];
+}
+
+std::vector<Rank> Grid::group(Rank rank, const std::vector<int>& along) const {
+    const auto own = coordinates(rank);
+    CONVOY_CHECK(own, "rank {} is not on {}", rank, to_string(*this));
+    std::vector<Rank> result;
+    for (const Rank other : ranks) {
+        const Dims place = *coordinates(other);
+        bool together = true;
+        for (int a = 0; a < place.size(); ++a) together = together && (place[a] == (*own)[a] || std::find(along.begin(), along.end(), a) != along.end());
+        if (together) result.push_back(other);
+    }
+    return result;
+}
+
+void validate(const Grid& grid) {
+    std::set<std::string> names;
+    for (const Axis& axis : grid.axes) {
+        require(axis.size > 0, "grid {}: axis \"{}\" has size {}, expected at least 1", to_string(grid), axis.name, axis.size);
+        require(names.insert(axis.name).second, "grid {}: axis \"{}\" stands there twice", to_string(grid), axis.name);
+    }
+    require(numel(extents(grid)) == grid.size(), "grid {} has room for {} ranks, but {} are listed", to_string(grid), numel(extents(grid)), grid.size());
+    const std::set<Rank> distinct(grid.ranks.begin(), grid.ranks.end());
+    require(static_cast<int>(distinct.size()) == grid.size(), "grid {} lists a rank twice", to_string(grid));
+    require(distinct.empty() || *distinct.begin() >= 0, "grid {} lists the negative rank {}", to_string(grid), *distinct.begin());
+}
+
+std::string to_string(const Grid& grid) {
+    std::string text;
+    for (const Axis& axis : grid.axes) text += fmt::format("{}{}:{}", text.empty() ? "" : ",", axis.name, axis.size);
+    return text.empty() ? "single" : text;
+}
+
+Json to_json(const Grid& grid) {
+    Json axes = Json::array();
+    for (const Axis& axis : grid.axes) axes.push_back({{"name", axis.name}, {"size", axis.size}});
+    return {{"axes", axes}, {"ranks", grid.ranks}};
+}
+
+Grid grid_from_json(const Json& json) {
+    Grid grid;
+    try {
+        for (const auto& axis : json.at("axes")) grid.axes.push_back({axis.at("name"), axis.at("size")});
+        grid.ranks = json.at("ranks").get<std::vector<Rank>>();
+    } catch (const Json::exception& e) {
+        fail("a grid needs \"axes\" (each with \"name\" and \"size\") and \"ranks\": {}", e.what());
+    }
+    validate(grid);
+    return grid;
+}
+
+}  // namespace convoy

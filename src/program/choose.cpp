@@ -1,0 +1,144 @@
+// A candidate for every problem, and the copies that differing layouts make necessary. Values keep the layout their producer gives them; a node
+// takes the candidate that needs the fewest copied bytes, the target's own order deciding among equals.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/error.h"
+#include "program/local_graph.h"
+
+namespace convoy {
+
+namespace {
+
+class Choosing {
+  public:
+    Choosing(LocalGraph& graph, const Target& target) : graph_(graph), target_(target), fixed_(graph.values.size(), false) {}
+
+    void run(const Program* share_state_with) {
+        for (auto& value : graph_.values)
+            if (value.input) fixed_[static_cast<size_t>(&value - graph_.values.data())] = true;  // inputs are plain
+        if (share_state_with) share_states(*share_state_with);
+        std::vector<LocalNode> nodes = std::move(graph_.nodes);
+        graph_.nodes.clear();
+        for (LocalNode& node : nodes) {
+            node.candidate = choose(node);
+            for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = in_layout(node.inputs[i], node.candidate.inputs[i], node);
+            for (size_t i = 0; i < node.outputs.size(); ++i) fix(node.outputs[i], node.candidate.outputs[i]);
+            graph_.nodes.push_back(std::move(node));
+        }
+        resolve_stores();
+        for (const LocalValue& value : graph_.values)
+            if (value.state != kNone) graph_.states[static_cast<size_t>(value.state)].layout = value.layout;
+    }
+
+  private:
+    LocalValue& value(int v) { return graph_.values[static_cast<size_t>(v)]; }
+
+    void fix(int v, const Layout& layout) {
+        value(v).layout = layout;
+        fixed_[static_cast<size_t>(v)] = true;
+    }
+
+    void share_states(const Program& other) {
+        std::map<std::string, const StateBinding*> known;
+        for (const auto& state : other.states) known[state.spec.name] = &state;
+        for (size_t v = 0; v < graph_.values.size(); ++v) {
+            const int state = graph_.values[v].state;
+            if (state == kNone) continue;
+            const auto found = known.find(graph_.states[static_cast<size_t>(state)].spec.name);
+            if (found != known.end()) fix(static_cast<int>(v), found->second->layout);
+        }
+    }
+
+    Candidate choose(const LocalNode& node) {
+        auto candidates = target_.candidates(node.problem);
+        CONVOY_CHECK(!candidates.empty(), "{} has no way to compute {} \"{}\"", target_.name(), text_of(node.problem), node.layer);
+        int64_t best_bytes = INT64_MAX;
+        size_t best = 0;
+        for (size_t c = 0; c < candidates.size(); ++c) {
+            CONVOY_CHECK(candidates[c].inputs.size() == node.inputs.size() && candidates[c].outputs.size() == node.outputs.size(),
+                         "candidate {} of {} lists other operands than the problem", candidates[c].algorithm, text_of(node.problem));
+            int64_t bytes = 0;
+            for (size_t i = 0; i < node.inputs.size(); ++i) {
+                const LocalValue& in = value(node.inputs[i]);
+                if (fixed_[static_cast<size_t>(node.inputs[i])] && in.layout != candidates[c].inputs[i]) bytes += bytes_of(in.desc.shape, in.desc.dtype, in.layout);
+            }
+            if (bytes < best_bytes) {
+                best_bytes = bytes;
+                best = c;
+            }
+        }
+        return std::move(candidates[best]);
+    }
+
+    // The value in the wanted layout: itself, or a copy that later readers share. A state whose layout is still open takes the first reader's.
+    int in_layout(int v, const Layout& wanted, const LocalNode& reader) {
+        if (!fixed_[static_cast<size_t>(v)]) fix(v, wanted);
+        if (value(v).layout == wanted) return v;
+        auto& copies = copies_[v];
+        for (const int c : copies)
+            if (value(c).layout == wanted) return c;
+        LocalValue copy = value(v);
+        copy.state = kNone;
+        copy.input = copy.output = false;
+        copy.layout = wanted;
+        const int id = add_value(std::move(copy));
+        add_copy(v, id, reader.layer, reader.phase, reader.micro_batch);
+        copies.push_back(id);
+        return id;
+    }
+
+    int add_value(LocalValue v) {
+        graph_.values.push_back(std::move(v));
+        fixed_.push_back(true);
+        return static_cast<int>(graph_.values.size()) - 1;
+    }
+
+    void add_copy(int from, int to, const std::string& layer, Phase phase, int micro_batch) {
+        LocalNode node{.inputs = {from}, .outputs = {to}, .layer = layer, .phase = phase, .micro_batch = micro_batch, .copy = true};
+        node.candidate = {.algorithm = "copy", .inputs = {value(from).layout}, .outputs = {value(to).layout}};
+        graph_.nodes.push_back(std::move(node));
+    }
+
+    // Where the producer of a state's next version can write it in the place of the old one, and nobody reads the old one later, the two are
+    // one slot; otherwise the new version is copied into the state at the end of the step.
+    void resolve_stores() {
+        for (const LocalStore& store : graph_.stores) {
+            if (writes_in_place(store)) {
+                value(store.value).state = value(store.state).state;
+                continue;
+            }
+            LocalValue next = value(store.state);
+            const int id = add_value(std::move(next));
+            add_copy(store.value, id, value(store.state).name, Phase::Update, 0);
+        }
+    }
+
+    bool writes_in_place(const LocalStore& store) {
+        if (value(store.value).layout != value(store.state).layout) return false;
+        std::optional<size_t> writer;
+        for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+            const LocalNode& node = graph_.nodes[n];
+            if (writer && std::find(node.inputs.begin(), node.inputs.end(), store.state) != node.inputs.end()) return false;
+            const auto out = std::find(node.outputs.begin(), node.outputs.end(), store.value);
+            if (out == node.outputs.end()) continue;
+            const auto o = static_cast<int>(out - node.outputs.begin());
+            for (const auto& [output, input] : node.candidate.in_place)
+                if (output == o && node.inputs[static_cast<size_t>(input)] == store.state) writer = n;
+            if (!writer) return false;
+        }
+        return writer.has_value();
+    }
+
+    LocalGraph& graph_;
+    const Target& target_;
+    std::vector<bool> fixed_;
+    std::map<int, std::vector<int>> copies_;
+};
+
+}  // namespace
+
+void choose(LocalGraph& graph, const Target& target, const Program* share_state_with) { Choosing(graph, target).run(share_state_with); }
+
+}  // namespace convoy

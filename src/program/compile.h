@@ -1,0 +1,26 @@
+// The compiler: graph and plan to a program for one rank.
+//
+//     lower      drop what nothing reads, place every value, make each op a local problem
+//     schedule   an order; updates move up to where their gradient is ready
+//     choose     a candidate of the target for every problem, layouts, copies between them
+//     plan       memory: lifetimes, in-place, views, offsets
+#pragma once
+
+#include "program/plan.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace convoy {
+
+struct CompileOptions {
+    DType dtype = DType::f32;
+    Rank rank = 0;
+    // Layouts that states already have, because another program on the same state was compiled first. Empty: the compiler chooses.
+    const Program* share_state_with = nullptr;
+    bool reuse_memory = true;  // off: every tensor has its own memory (for debugging and for comparing)
+};
+
+// Error when the plan or the dtype cannot be done.
+Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options);
+
+}  // namespace convoy

@@ -1,0 +1,52 @@
+// The compiler's own form between graph and program: local problems over local values, in execution order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "program/plan.h"
+#include "program/program.h"
+#include "program/target.h"
+
+namespace convoy {
+
+struct LocalValue {
+    std::string name;
+    TensorDesc desc;
+    Element element = Element::Real;
+    int state = kNone;    // index into LocalGraph::states
+    bool input = false;   // given from outside
+    bool output = false;  // read from outside after the step
+    Layout layout;        // set when candidates are chosen
+};
+
+struct LocalNode {
+    Problem problem;
+    std::vector<int> inputs, outputs;  // local values
+    std::string layer;
+    Phase phase = Phase::Forward;
+    int micro_batch = 0;
+    double work = 0;
+    Candidate candidate;  // set when candidates are chosen
+    bool copy = false;    // a copy between layouts or types; the problem is then empty
+};
+
+// `value` becomes the next version of the state that entered as `state`.
+struct LocalStore {
+    int state, value;
+};
+
+struct LocalGraph {
+    std::vector<LocalValue> values;
+    std::vector<LocalNode> nodes;
+    std::vector<StateBinding> states;
+    std::vector<LocalStore> stores;
+    std::vector<Binding> inputs, outputs;  // slot: local value
+};
+
+LocalGraph lower(const Graph& graph, const Plan& plan, const Target& target, DType dtype, Rank rank);
+void schedule(LocalGraph& graph);
+void choose(LocalGraph& graph, const Target& target, const Program* share_state_with);
+Program plan_memory(const LocalGraph& graph, bool reuse);
+
+}  // namespace convoy

@@ -1,0 +1,198 @@
+// The buffer plan. A *storage* is a piece of memory with a lifetime; several values may share one (a view, a result written in the place of an
+// input). Storages whose lifetimes do not meet may overlap: the largest are placed first, each at the lowest offset that is free.
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "program/local_graph.h"
+
+namespace convoy {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+struct StorageSpan {
+    int64_t bytes = 0;
+    int first = 0, last = 0;  // instructions
+    int64_t offset = 0;
+};
+
+// Gives every span an offset; returns the size of the whole.
+int64_t place(std::vector<StorageSpan>& spans, bool reuse) {
+    std::vector<size_t> order(spans.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return spans[a].bytes > spans[b].bytes; });
+    std::vector<size_t> placed;  // by offset
+    int64_t total = 0;
+    for (const size_t s : order) {
+        StorageSpan& span = spans[s];
+        int64_t offset = reuse ? 0 : total;
+        if (reuse) {
+            int64_t best_gap = INT64_MAX;
+            std::optional<int64_t> best;
+            for (const size_t p : placed) {
+                const StorageSpan& other = spans[p];
+                if (other.last < span.first || span.last < other.first) continue;
+                const int64_t gap = other.offset - offset;
+                if (gap >= span.bytes && gap < best_gap) {
+                    best_gap = gap;
+                    best = offset;
+                }
+                offset = std::max(offset, other.offset + other.bytes);
+            }
+            if (best) offset = *best;
+        }
+        span.offset = offset;
+        placed.insert(std::upper_bound(placed.begin(), placed.end(), s, [&](size_t a, size_t b) { return spans[a].offset < spans[b].offset; }), s);
+        total = std::max(total, offset + span.bytes);
+    }
+    return total;
+}
+
+class MemoryPlanner {
+  public:
+    MemoryPlanner(const LocalGraph& graph, bool reuse) : graph_(graph), reuse_(reuse), root_(graph.values.size()), last_(graph.values.size(), kNone) {
+        std::iota(root_.begin(), root_.end(), 0);
+        storage_.assign(graph.values.size(), kNone);
+        find_lifetimes();
+    }
+
+    Program run() {
+        emit_values();
+        for (const LocalNode& node : graph_.nodes)
+            if (!is_view(node)) emit(node);
+        program_.memory.arena_bytes = place(spans_, reuse_);
+        for (size_t v = 0; v < root_.size(); ++v) {
+            const auto root = static_cast<size_t>(root_[v]);
+            if (storage_[root] != kNone) program_.slots[v].offset = spans_[static_cast<size_t>(storage_[root])].offset;
+        }
+        for (const auto& [instruction, span] : workspaces_)
+            std::get<Compute>(program_.instructions[static_cast<size_t>(instruction)].action).workspace_offset = spans_[static_cast<size_t>(span)].offset;
+        program_.inputs = graph_.inputs;
+        program_.outputs = graph_.outputs;
+        return std::move(program_);
+    }
+
+  private:
+    const LocalValue& value(int v) const { return graph_.values[static_cast<size_t>(v)]; }
+    int root(int v) const { return root_[static_cast<size_t>(v)]; }
+
+    // A reshape of plain memory is only another name for it. Not for a state that this program overwrites: its old value would change.
+    bool is_view(const LocalNode& node) const {
+        if (node.copy || node.problem.steps.size() != 1 || !std::holds_alternative<ReshapeOp>(node.problem.steps[0].op)) return false;
+        const LocalValue &in = value(node.inputs[0]), &out = value(node.outputs[0]);
+        if (out.state != kNone || !in.layout.is_plain() || !out.layout.is_plain()) return false;
+        const int state = value(root(node.inputs[0])).state;
+        const auto overwrites = [&](const LocalStore& store) { return value(store.state).state == state; };
+        return state == kNone || std::none_of(graph_.stores.begin(), graph_.stores.end(), overwrites);
+    }
+
+    // For every root (a value that is no view): the last instruction that reads it or a view of it. What is given from outside or read from
+    // outside lives to the end.
+    void find_lifetimes() {
+        int at = 0;
+        for (const LocalNode& node : graph_.nodes) {
+            if (is_view(node)) {
+                root_[static_cast<size_t>(node.outputs[0])] = root(node.inputs[0]);
+                continue;
+            }
+            for (const int v : node.inputs) last_[static_cast<size_t>(root(v))] = at;
+            ++at;
+        }
+        for (size_t v = 0; v < root_.size(); ++v)
+            if (graph_.values[v].input || graph_.values[v].output) last_[static_cast<size_t>(root_[v])] = at;
+    }
+
+    void emit_values() {
+        for (size_t v = 0; v < graph_.values.size(); ++v) {
+            const LocalValue& from = graph_.values[v];
+            program_.slots.push_back({.name = from.name,
+                                      .desc = from.desc,
+                                      .layout = from.layout,
+                                      .bytes = bytes_of(from.desc.shape, from.desc.dtype, from.layout),
+                                      .state = value(root_[v]).state});
+        }
+        program_.states = graph_.states;
+        for (StateBinding& state : program_.states) {
+            state.bytes = bytes_of(state.desc.shape, state.desc.dtype, state.layout);
+            program_.memory.state_bytes += state.bytes;
+        }
+        for (const Binding& input : graph_.inputs) new_storage(input.slot, 0);
+    }
+
+    int new_span(int64_t bytes, int first, int last) {
+        spans_.push_back({aligned(bytes), first, last});
+        return static_cast<int>(spans_.size()) - 1;
+    }
+
+    void new_storage(int v, int at) {
+        storage_[static_cast<size_t>(v)] = new_span(program_.slot(v).bytes, at, std::max(at, last_[static_cast<size_t>(v)]));
+        program_.memory.unshared_bytes += aligned(program_.slot(v).bytes);
+    }
+
+    void emit(const LocalNode& node) {
+        const int at = static_cast<int>(program_.instructions.size());
+        Instruction instruction{.inputs = node.inputs,
+                                .outputs = node.outputs,
+                                .layer = node.layer,
+                                .phase = node.phase,
+                                .micro_batch = node.micro_batch,
+                                .work = node.work};
+        for (const int v : node.inputs) instruction.bytes += program_.slot(v).bytes;
+        for (const int v : node.outputs) instruction.bytes += program_.slot(v).bytes;
+        if (node.copy) {
+            instruction.action = Copy{};
+        } else {
+            const int64_t workspace = node.candidate.workspace_bytes;
+            if (workspace > 0) workspaces_.emplace_back(at, new_span(workspace, at, at));
+            instruction.dtype = node.problem.compute;
+            instruction.action = Compute{.problem = node.problem, .algorithm = node.candidate.algorithm, .workspace_bytes = workspace};
+        }
+        for (size_t o = 0; o < node.outputs.size(); ++o)
+            if (value(node.outputs[o]).state == kNone && !(reuse_ && take_input(node, static_cast<int>(o), at))) new_storage(node.outputs[o], at);
+        program_.instructions.push_back(std::move(instruction));
+    }
+
+    // Lets an output lie where an input lies that dies here, if the candidate can do it.
+    bool take_input(const LocalNode& node, int output, int at) {
+        const int out = node.outputs[static_cast<size_t>(output)];
+        for (const auto& [o, i] : node.candidate.in_place) {
+            const int in = root(node.inputs[static_cast<size_t>(i)]);
+            const int storage = storage_[static_cast<size_t>(in)];
+            if (o != output || storage == kNone || last_[static_cast<size_t>(in)] != at || program_.slot(in).bytes != program_.slot(out).bytes) continue;
+            if (read_or_taken_otherwise(node, in, static_cast<size_t>(i))) continue;
+            storage_[static_cast<size_t>(out)] = storage;
+            spans_[static_cast<size_t>(storage)].last = std::max(at, last_[static_cast<size_t>(out)]);
+            program_.memory.unshared_bytes += aligned(program_.slot(out).bytes);
+            return true;
+        }
+        return false;
+    }
+
+    bool read_or_taken_otherwise(const LocalNode& node, int in, size_t operand) const {
+        for (size_t j = 0; j < node.inputs.size(); ++j)
+            if (j != operand && root(node.inputs[j]) == in) return true;
+        for (const int v : node.outputs)
+            if (storage_[static_cast<size_t>(v)] == storage_[static_cast<size_t>(in)]) return true;
+        return false;
+    }
+
+    const LocalGraph& graph_;
+    bool reuse_;
+    std::vector<int> root_;     // of each value: itself, or what it is a view of
+    std::vector<int> last_;     // of each root: the last instruction that reads it
+    std::vector<int> storage_;  // of each root in the arena: index into spans_
+    std::vector<StorageSpan> spans_;
+    std::vector<std::pair<int, int>> workspaces_;  // instruction, span
+    Program program_;
+};
+
+}  // namespace
+
+Program plan_memory(const LocalGraph& graph, bool reuse) { return MemoryPlanner(graph, reuse).run(); }
+
+}  // namespace convoy

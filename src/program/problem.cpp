@@ -1,0 +1,31 @@
+#include "program/problem.h"
+
+#include <utility>
+
+namespace convoy {
+
+Problem Problem::single(const Op& op, std::vector<TensorDesc> inputs, std::vector<TensorDesc> outputs, DType compute) {
+    Problem problem;
+    problem.inputs = static_cast<int>(inputs.size());
+    problem.outputs = static_cast<int>(outputs.size());
+    problem.compute = compute;
+    ProblemStep step{op, {}, {}};
+    for (auto& t : inputs) {
+        step.inputs.push_back(static_cast<int>(problem.tensors.size()));
+        problem.tensors.push_back(std::move(t));
+    }
+    for (auto& t : outputs) {
+        step.outputs.push_back(static_cast<int>(problem.tensors.size()));
+        problem.tensors.push_back(std::move(t));
+    }
+    problem.steps.push_back(std::move(step));
+    return problem;
+}
+
+std::string text_of(const Problem& problem) {
+    std::string text;
+    for (const auto& step : problem.steps) text += (text.empty() ? "" : " + ") + text_of(step.op);
+    return text;
+}
+
+}  // namespace convoy

@@ -1,0 +1,116 @@
+// A program: what one rank does in one step, as a flat list of instructions over planned buffers. Plain values; executors and the simulator run
+// the same list.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "model/graph.h"
+#include "place/distribution.h"
+#include "program/problem.h"
+#include "tensor/layout.h"
+
+namespace convoy {
+
+// Instructions of one queue run in order; queues wait for each other only where an instruction says so. A small halo on Activation never waits
+// behind a large bucket on Gradient.
+enum class Queue : uint8_t { Compute, Activation, Gradient, Host };
+std::string_view name_of(Queue queue);
+
+using SlotId = int32_t;
+
+// A tensor of the program: a piece of the arena, or a state.
+struct Slot {
+    std::string name;
+    TensorDesc desc;
+    Layout layout;
+    int64_t bytes = 0;
+    int64_t offset = 0;  // in the arena
+    int state = kNone;   // index into Program::states; the offset is then unused
+};
+
+struct Compute {
+    Problem problem;
+    std::string algorithm;
+    int64_t workspace_offset = 0, workspace_bytes = 0;
+};
+struct Copy {};  // one input, one output of the same shape; layout and floating type may differ
+struct Collective {
+    enum class Kind : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll };
+    enum class Reduce : uint8_t { Sum, MergeStatistics };
+    Kind kind = Kind::AllReduce;
+    Reduce reduce = Reduce::Sum;
+    std::vector<Rank> group;
+};
+struct Transfer {
+    bool send = true;
+    Rank peer = 0;
+    int tag = 0;
+};
+using Action = std::variant<Compute, Copy, Collective, Transfer>;
+
+struct Instruction {
+    Action action;
+    std::vector<SlotId> inputs, outputs;
+    Queue queue = Queue::Compute;
+    std::vector<int> waits;  // earlier instructions, on other queues, that must have finished
+    std::string layer;
+    Phase phase = Phase::Forward;
+    int micro_batch = 0;
+    DType dtype = DType::f32;
+    double work = 0;    // operations
+    int64_t bytes = 0;  // that must move: every operand once
+};
+// "conv 3x3 pad 1"
+std::string text_of(const Instruction& instruction);
+
+// A state that the program binds to.
+struct StateBinding {
+    StateSpec spec;
+    Distribution distribution;
+    TensorDesc desc;
+    Layout layout;
+    int64_t bytes = 0;
+};
+
+struct Binding {
+    std::string name;
+    SlotId slot;
+};
+
+struct MemoryPlan {
+    int64_t arena_bytes = 0;     // everything that lives within a step: inputs, activations, gradients, workspaces
+    int64_t state_bytes = 0;     // parameters, optimizer state, running statistics
+    int64_t unshared_bytes = 0;  // the arena if every tensor had memory of its own (workspaces aside)
+};
+
+struct Program {
+    Rank rank = 0;
+    std::string target;
+    DType dtype = DType::f32;
+    std::vector<Slot> slots;
+    std::vector<Instruction> instructions;
+    std::vector<StateBinding> states;
+    std::vector<Binding> inputs, outputs;
+    MemoryPlan memory;
+
+    const Slot& slot(SlotId id) const { return slots[static_cast<size_t>(id)]; }
+    // The slot of an input or output by name; Bug when there is none.
+    SlotId input(std::string_view name) const;
+    SlotId output(std::string_view name) const;
+};
+
+// Work and bytes of the whole step.
+struct Totals {
+    double work = 0;
+    int64_t bytes = 0;
+};
+Totals totals(const Program& program);
+
+// One line per instruction for a person: what, shapes, bytes, memory.
+std::string listing(const Program& program);
+Json to_json(const Program& program);
+
+}  // namespace convoy

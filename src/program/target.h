@@ -1,0 +1,31 @@
+// What a backend offers, as a pure description. The compiler, the tuner and the simulator read only this.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "program/problem.h"
+#include "tensor/layout.h"
+
+namespace convoy {
+
+// One way to compute a problem.
+struct Candidate {
+    std::string algorithm;
+    std::vector<Layout> inputs, outputs;        // what it wants and gives; one entry per operand
+    int64_t workspace_bytes = 0;                // scratch memory during the instruction
+    std::vector<std::pair<int, int>> in_place;  // {output, input}: may lie in the same memory, when the input is not read again
+};
+
+class Target {
+  public:
+    virtual ~Target() = default;
+    virtual std::string name() const = 0;
+    // How elements are stored when computing in `compute`. Error when the target does not compute in that type.
+    virtual DType storage(Element element, DType compute) const = 0;
+    // All ways to compute the problem, the likely best first. Empty: not as one instruction (a single op is never refused).
+    virtual std::vector<Candidate> candidates(const Problem& problem) const = 0;
+};
+
+}  // namespace convoy

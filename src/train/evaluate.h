@@ -1,0 +1,51 @@
+// Loss and accuracy of a state on a dataset.
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "data/dataset.h"
+#include "exec/session.h"
+#include "model/model.h"
+#include "train/config.h"
+#include "train/feed.h"
+
+namespace convoy {
+
+struct EvalResult {
+    double loss = 0;                 // mean over samples
+    std::optional<double> accuracy;  // right predictions over all targets; none for a regression
+    int64_t samples = 0;
+    double seconds = 0, samples_per_s = 0;
+    bool operator==(const EvalResult&) const = default;
+};
+
+// The programs that evaluate a model on one dataset, on the state of a session. Made once, run after each epoch.
+class Evaluator {
+  public:
+    // `options` has input and classes; its batch is that of one program run, its mode is taken as Evaluation. Session and dataset must outlive it.
+    Evaluator(Session& session, const Dataset& dataset, const std::string& model, ModelOptions options);
+
+    // In the dataset's order. Nothing when `stop` was set meanwhile.
+    std::optional<EvalResult> run(const std::atomic<bool>* stop = nullptr);
+    int64_t arena_bytes() const;
+
+  private:
+    Session& session_;
+    const Dataset& dataset_;
+    int64_t batch_;
+    std::unique_ptr<BatchProgram> full_, last_;
+};
+
+struct EvalOptions {
+    Split split = Split::Test;
+    const std::atomic<bool>* stop = nullptr;
+};
+
+// Evaluates weights (a safetensors file, a checkpoint or run directory; empty: the first values that the seed gives) on a split of the
+// configuration's data. Error when they are not of that model.
+EvalResult evaluate(const TrainConfig& config, const std::filesystem::path& weights, const EvalOptions& options = {});
+
+}  // namespace convoy

@@ -1,0 +1,56 @@
+// What a training run tells whoever watches it: the progress bar of the command line, or a test.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "train/config.h"
+#include "train/evaluate.h"
+
+namespace convoy {
+
+struct TrainStart {
+    TrainConfig config;  // with input and classes filled in
+    int64_t train_samples = 0, test_samples = 0;
+    int64_t steps_per_epoch = 0, total_steps = 0;
+    int64_t parameters = 0;                    // learned numbers
+    int64_t arena_bytes = 0, state_bytes = 0;  // of all programs; of the state
+    int64_t first_step = 0;                    // steps done before: 0, or where a resumed run goes on
+};
+
+struct StepReport {
+    int64_t step = 0, total_steps = 0;             // steps done, this one included
+    int64_t epoch = 0, epochs = 0;                 // the current epoch, from 1
+    int64_t batch = 0, batches = 0;                // batches of the epoch done
+    double loss = 0;                               // of this step
+    double epoch_loss = 0;                         // mean over the epoch so far
+    std::optional<double> epoch_accuracy;          // the same
+    double lr = 0;
+    double samples_per_s = 0;                      // lately, validation and checkpoints aside
+    double data_wait_s = 0;                        // waited for data in this process
+    double eta_s = 0;                              // to the end of the run at this rate, validation aside
+};
+
+struct EpochReport {
+    int64_t epoch = 0, epochs = 0;  // from 1
+    int64_t step = 0;
+    double train_loss = 0;
+    std::optional<double> train_accuracy;
+    std::optional<EvalResult> validation;
+    double lr = 0;
+    double samples_per_s = 0, data_wait_s = 0, seconds = 0;  // of that part of the epoch that this process trained
+};
+
+// All are called from the thread that trains, between steps. Each does nothing unless it is overridden.
+class TrainObserver {
+  public:
+    virtual ~TrainObserver() = default;
+    virtual void on_start(const TrainStart&) {}
+    virtual void on_step(const StepReport&) {}
+    virtual void on_epoch(const EpochReport&) {}
+    virtual void on_checkpoint(const std::filesystem::path&, int64_t /*step*/) {}
+    virtual void on_message(const std::string&) {}  // a warning, or something a person should know
+};
+
+}  // namespace convoy
