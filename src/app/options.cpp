@@ -1,7 +1,8 @@
 #include "app/options.h"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
+#include <cstdlib>
 
 #include <CLI/App.hpp>
 
@@ -11,17 +12,6 @@
 namespace convoy {
 
 namespace {
-
-// CLI11 reads "1e3" or "4x" for an integer in ways of its own; an option with this check takes whole numbers in a range and nothing else.
-CLI::Validator whole_number(int64_t low) {
-    return CLI::Validator(
-        [low](std::string& text) {
-            const bool digits = !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
-            if (digits && std::stoll(text) >= low) return std::string();
-            return fmt::format("expected a whole number of at least {}, found \"{}\"", low, text);
-        },
-        "");
-}
 
 std::string shape_fault(std::string& text) {
     try {
@@ -33,6 +23,31 @@ std::string shape_fault(std::string& text) {
 }
 
 }  // namespace
+
+// CLI11 reads "0x10" or "1e3" for numbers in ways of its own, and lets a negative one wrap around; these take what they say and nothing else.
+void allow_whole(CLI::Option* option, int64_t low) {
+    option->check(CLI::Validator(
+        [low](std::string& text) {
+            const bool digits = !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
+            if (digits && std::stoll(text) >= low) return std::string();
+            return fmt::format("expected a whole number of at least {}, found \"{}\"", low, text);
+        },
+        ""));
+}
+
+void allow_real(CLI::Option* option, const RealRange& range) {
+    option->check(CLI::Validator(
+        [range](std::string& text) {
+            char* end = nullptr;
+            const double value = std::strtod(text.c_str(), &end);
+            const bool number = !text.empty() && *end == '\0' && std::isfinite(value);
+            if (number && value >= range.low && value <= range.high && !(range.open && value == range.low)) return std::string();
+            const std::string low = fmt::format("{} {}", range.open ? "above" : "of at least", range.low);
+            const std::string high = range.high < 1e300 ? fmt::format(" and at most {}", range.high) : "";
+            return fmt::format("expected a number {}{}, found \"{}\"", low, high, text);
+        },
+        ""));
+}
 
 void allow_only(CLI::Option* option, const std::vector<std::string>& known) {
     option->check(CLI::Validator(
@@ -49,25 +64,38 @@ void add_json(CLI::App& parser, CommonOptions& options) {
 
 void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch) {
     add_json(parser, options);
-    parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)")
-        ->option_text("T")
-        ->check(whole_number(1));
+    auto* threads = parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)");
+    allow_whole(threads->option_text("T"), 1);
     std::vector<std::string> backends;
     for (const BackendStatus& status : backend_statuses()) backends.push_back(status.name);
     auto* backend = parser.add_option("--backend", options.backend, "reference, cpu or cuda (default: the best that is ready)");
     allow_only(backend->option_text("NAME"), backends);
     auto* dtype = parser.add_option("--dtype", options.dtype, "What to compute in: f64, f32, tf32 or bf16 (default: f32)");
     allow_only(dtype->option_text("TYPE"), {"f64", "f32", "tf32", "bf16"});
-    parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S")->check(whole_number(0));
+    allow_whole(parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0);
     parser.add_option("--input", options.input, "Shape of one input, such as 3x64x64 (default: the model's own)")
         ->option_text("SHAPE")
         ->check(CLI::Validator(shape_fault, ""));
-    parser.add_option("--classes", options.classes, "Classes, or outputs of a regression (default: the model's own)")
-        ->option_text("K")
-        ->check(whole_number(1));
-    parser.add_option("--batch", options.batch, fmt::format("Samples in a batch (default: {})", batch))
-        ->option_text("B")
-        ->check(whole_number(1));
+    auto* classes = parser.add_option("--classes", options.classes, "Classes, or outputs of a regression (default: the model's own)");
+    allow_whole(classes->option_text("K"), 1);
+    allow_whole(parser.add_option("--batch", options.batch, fmt::format("Samples in a batch (default: {})", batch))->option_text("B"), 1);
+}
+
+void add_weights(CLI::App& parser, std::string& weights) {
+    parser.add_option("--weights", weights, "A safetensors file, or the directory of a run or checkpoint")->option_text("FILE|DIR");
+}
+
+CLI::Option* add_optimizer(CLI::App& parser, std::string& optimizer) {
+    const std::vector<std::string> known{"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lars", "lamb"};
+    auto* option = parser.add_option("--optimizer", optimizer, fmt::format("{} (default: momentum)", fmt::join(known, ", ")));
+    allow_only(option->option_text("NAME"), known);
+    return option;
+}
+
+CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches) {
+    auto* option = parser.add_option("--micro-batches", micro_batches, "Compute a step in so many parts, which needs less memory (default: 1)");
+    allow_whole(option->option_text("M"), 1);
+    return option;
 }
 
 CLI::Option* add_model(CLI::App& parser, std::string& model) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "exec/session.h"
@@ -39,10 +41,22 @@ void add_json(CLI::App& parser, CommonOptions& options);
 void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch);
 // The positional argument MODEL.
 CLI::Option* add_model(CLI::App& parser, std::string& model);
+// Options that only some commands have.
+void add_weights(CLI::App& parser, std::string& weights);
+CLI::Option* add_optimizer(CLI::App& parser, std::string& optimizer);
+CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches);
 // A paragraph on what the command is for, and examples, one to a line.
 void describe(CLI::App& parser, const std::string& purpose, const std::string& examples);
 // Refuses a value of the option that is not one of these, with a suggestion.
 void allow_only(CLI::Option* option, const std::vector<std::string>& known);
+// Refuses what is not a whole number of at least `low`.
+void allow_whole(CLI::Option* option, int64_t low);
+// Refuses what is not a number from `low` to `high`; with `open`, `low` itself too.
+struct RealRange {
+    double low, high = std::numeric_limits<double>::max();
+    bool open = false;
+};
+void allow_real(CLI::Option* option, const RealRange& range);
 
 // The best backend that is ready here and computes in this type: a GPU before the processor before the reference.
 std::string best_backend(DType dtype);

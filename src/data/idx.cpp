@@ -10,7 +10,7 @@ namespace {
 template <class Stored, class Kept>
 void decode(const char* data, Tensor& tensor) {
     for (auto& value : tensor.as<Kept>()) {
-        value = load_big<Stored>(data);
+        value = static_cast<Kept>(load_big<Stored>(data));
         data += sizeof(Stored);
     }
 }

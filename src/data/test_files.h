@@ -55,6 +55,7 @@ inline void expect_parts(const std::string& message, std::initializer_list<const
 
 inline std::filesystem::path DataFilesTest::put_quickly(const std::string& name, std::string_view bytes) const {
     const auto path = dir_ / name;
+    std::filesystem::remove(path);  // some file systems flush a file that is cut and written again
     std::FILE* file = std::fopen(path.c_str(), "wb");
     EXPECT_NE(file, nullptr);
     EXPECT_EQ(std::fwrite(bytes.data(), 1, bytes.size(), file), bytes.size());
@@ -70,7 +71,7 @@ inline void DataFilesTest::expect_damage_is_refused(const std::string& bytes,
     EXPECT_THROW(read(put_quickly("damaged", bytes + '\0')), Error);
     const RandomStream random{11, 0, stream_of("damage")};
     int refused = 0;
-    const auto rounds = static_cast<uint64_t>(test_count(500, 20000));
+    const auto rounds = static_cast<uint64_t>(test_count(500, 5000));
     for (uint64_t round = 0; round < rounds; ++round) {
         std::string changed = bytes;
         for (uint64_t flip = 0; flip <= round % 3; ++flip) {

@@ -70,7 +70,8 @@ class Builder {
 
     // x[N,C,..] -> y[N,filters,..]; "<name>.weight" is [filters, C/groups, kernel], "<name>.bias" [filters].
     ValueId conv(const std::string& name, ValueId x, const ConvSpec& spec);
-    // x[N,C,..] -> y[N,filters,(in-1)*stride - 2*pad + dilation*(kernel-1) + output_padding + 1]; the weight is [C, filters/groups, kernel].
+    // x[N,C,..] -> y[N,filters,(in-1)*stride - 2*pad + dilation*(kernel-1) + output_padding + 1].
+    // "<name>.weight" is [C, filters/groups, kernel].
     ValueId conv_transpose(const std::string& name, ValueId x, const ConvTransposeSpec& spec);
     // The weight is [filters, out.., C, kernel], the bias [filters, out..]. No groups.
     ValueId local_conv(const std::string& name, ValueId x, const ConvSpec& spec);
@@ -79,7 +80,8 @@ class Builder {
     ValueId max_pool(const std::string& name, ValueId x, const PoolSpec& spec);
     ValueId average_pool(const std::string& name, ValueId x, const PoolSpec& spec);
     ValueId adaptive_pool(const std::string& name, ValueId x, const Dims& output);
-    // "<name>.weight", ".bias", ".running_mean", ".running_var", all [C]. Training normalises by the batch and stores new running statistics.
+    // "<name>.weight", ".bias", ".running_mean", ".running_var", all [C]. Training normalises by the batch, of which it needs more than one
+    // element per channel, and stores new running statistics.
     ValueId batch_norm(const std::string& name, ValueId x, double epsilon = 1e-5, double momentum = 0.1);
     ValueId group_norm(const std::string& name, ValueId x, int64_t groups, double epsilon = 1e-5);
     ValueId layer_norm(const std::string& name, ValueId x, int axis = 1, double epsilon = 1e-5);

@@ -17,8 +17,8 @@ struct Expected {
     Shape default_output, small_output;
 };
 
-// Parameters and states are those of the PyTorch modules (torchvision 0.14 where it has the model); states do not count num_batches_tracked.
-// The three members resnet20/56/110 follow from their definition with projection shortcuts.
+// Parameters and states are those of the PyTorch modules (torchvision 0.14 where it has the model), without num_batches_tracked. Those of
+// resnet20/56/110 follow from their definition with projection shortcuts.
 const std::vector<Expected>& expected() {
     static const std::vector<Expected> list{
         {"lenet5", 61706, 10, {1, 12, 12}, {2, 10}, {2, 7}},

@@ -1,6 +1,7 @@
 // A candidate for every problem, and the copies that differing layouts make necessary. Values keep the layout their producer gives them; a node
-// takes the candidate that needs the fewest copied bytes, the target's own order deciding among equals.
+// takes the candidate that is cheapest together with the copies it needs, the target's own order deciding among equals.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -10,6 +11,8 @@
 namespace convoy {
 
 namespace {
+
+constexpr double kCopyBytesPerSecond = 8e9;
 
 class Choosing {
   public:
@@ -51,28 +54,50 @@ class Choosing {
         }
     }
 
+    // What a copy of this value costs: it is read and written once.
+    double copy_seconds(const LocalValue& v) const { return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / kCopyBytesPerSecond; }
+
     Candidate choose(const LocalNode& node) {
         auto candidates = target_.candidates(node.problem);
         CONVOY_CHECK(!candidates.empty(), "{} has no way to compute {} \"{}\"", target_.name(), text_of(node.problem), node.layer);
-        int64_t best_bytes = INT64_MAX;
+        double best_seconds = std::numeric_limits<double>::infinity();
         size_t best = 0;
         for (size_t c = 0; c < candidates.size(); ++c) {
             CONVOY_CHECK(candidates[c].inputs.size() == node.inputs.size() && candidates[c].outputs.size() == node.outputs.size(),
                          "candidate {} of {} lists other operands than the problem", candidates[c].algorithm, text_of(node.problem));
-            int64_t bytes = 0;
+            settle_same(node, candidates[c]);
+            double seconds = candidates[c].seconds;
             for (size_t i = 0; i < node.inputs.size(); ++i) {
                 const LocalValue& in = value(node.inputs[i]);
-                if (fixed_[static_cast<size_t>(node.inputs[i])] && in.layout != candidates[c].inputs[i]) bytes += bytes_of(in.desc.shape, in.desc.dtype, in.layout);
+                if (fixed_[static_cast<size_t>(node.inputs[i])] && !equivalent(in.desc.shape, in.layout, candidates[c].inputs[i])) seconds += copy_seconds(in);
             }
-            if (bytes < best_bytes) {
-                best_bytes = bytes;
+            if (seconds < best_seconds) {
+                best_seconds = seconds;
                 best = c;
             }
         }
         return std::move(candidates[best]);
     }
 
-    // The value in the wanted layout: itself, or a copy that later readers share. A state whose layout is still open takes the first reader's.
+    // Operands marked "same" take the layout of the state among them, or else of the largest that has one already.
+    void settle_same(const LocalNode& node, Candidate& candidate) {
+        Layout layout;
+        int64_t weight = -1;
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+            if (candidate.inputs[i] != Layout::same() || !fixed_[static_cast<size_t>(node.inputs[i])]) continue;
+            const LocalValue& in = value(node.inputs[i]);
+            const int64_t w = in.state != kNone ? INT64_MAX : numel(in.desc.shape);
+            if (w <= weight) continue;
+            weight = w;
+            layout = in.layout;
+        }
+        for (auto* list : {&candidate.inputs, &candidate.outputs})
+            for (Layout& l : *list)
+                if (l == Layout::same()) l = layout;
+    }
+
+    // The value in the wanted layout: itself, or a copy that later readers share (a mere view where the memory is alike). A state whose layout is
+    // still open takes the first reader's.
     int in_layout(int v, const Layout& wanted, const LocalNode& reader) {
         if (!fixed_[static_cast<size_t>(v)]) fix(v, wanted);
         if (value(v).layout == wanted) return v;

@@ -6,6 +6,7 @@ namespace convoy {
 
 Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options) {
     LocalGraph local = lower(graph, plan, target, options.dtype, options.rank);
+    fuse(local, target);
     schedule(local);
     choose(local, target, options.share_state_with);
     Program program = plan_memory(local, options.reuse_memory);

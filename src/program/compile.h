@@ -1,6 +1,7 @@
 // The compiler: graph and plan to a program for one rank.
 //
 //     lower      drop what nothing reads, place every value, make each op a local problem
+//     fuse       several problems into one where the target can do them in one pass
 //     schedule   an order; updates move up to where their gradient is ready
 //     choose     a candidate of the target for every problem, layouts, copies between them
 //     plan       memory: lifetimes, in-place, views, offsets

@@ -45,6 +45,7 @@ struct LocalGraph {
 };
 
 LocalGraph lower(const Graph& graph, const Plan& plan, const Target& target, DType dtype, Rank rank);
+void fuse(LocalGraph& graph, const Target& target);
 void schedule(LocalGraph& graph);
 void choose(LocalGraph& graph, const Target& target, const Program* share_state_with);
 Program plan_memory(const LocalGraph& graph, bool reuse);

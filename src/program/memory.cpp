@@ -81,11 +81,14 @@ class MemoryPlanner {
     const LocalValue& value(int v) const { return graph_.values[static_cast<size_t>(v)]; }
     int root(int v) const { return root_[static_cast<size_t>(v)]; }
 
-    // A reshape of plain memory is only another name for it. Not for a state that this program overwrites: its old value would change.
+    // A reshape of plain memory, or a copy to a layout that lies in memory alike, is only another name for it. Not for a state that this program
+    // overwrites: its old value would change.
     bool is_view(const LocalNode& node) const {
-        if (node.copy || node.problem.steps.size() != 1 || !std::holds_alternative<ReshapeOp>(node.problem.steps[0].op)) return false;
         const LocalValue &in = value(node.inputs[0]), &out = value(node.outputs[0]);
-        if (out.state != kNone || !in.layout.is_plain() || !out.layout.is_plain()) return false;
+        const bool reshape = !node.copy && node.problem.steps.size() == 1 && std::holds_alternative<ReshapeOp>(node.problem.steps[0].op) &&
+                             in.layout.is_plain() && out.layout.is_plain();
+        const bool relabel = node.copy && in.desc.dtype == out.desc.dtype && equivalent(in.desc.shape, in.layout, out.layout);
+        if (out.state != kNone || !(reshape || relabel)) return false;
         const int state = value(root(node.inputs[0])).state;
         const auto overwrites = [&](const LocalStore& store) { return value(store.state).state == state; };
         return state == kNone || std::none_of(graph_.stores.begin(), graph_.stores.end(), overwrites);

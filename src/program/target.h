@@ -16,6 +16,7 @@ struct Candidate {
     std::vector<Layout> inputs, outputs;        // what it wants and gives; one entry per operand
     int64_t workspace_bytes = 0;                // scratch memory during the instruction
     std::vector<std::pair<int, int>> in_place;  // {output, input}: may lie in the same memory, when the input is not read again
+    double seconds = 0;                         // a rough estimate, good enough to weigh it against copies between layouts
 };
 
 class Target {

@@ -62,6 +62,19 @@ int64_t bytes_of(const Shape& shape, DType type, const Layout& layout) {
     return numel(padded_shape(shape, layout)) * size_of(type);
 }
 
+bool equivalent(const Shape& shape, const Layout& a, const Layout& b) {
+    if (a == b) return true;
+    if (!a.opaque.empty() || !b.opaque.empty() || !(padded_shape(shape, a) == padded_shape(shape, b))) return false;
+    // Offsets are sums over the dims of a term that depends on that dim's index alone, so it is enough to walk along each dim.
+    Dims index = Dims::filled(shape.size(), 0);
+    for (int d = 0; d < shape.size(); ++d) {
+        for (index[d] = 0; index[d] < shape[d]; ++index[d])
+            if (element_offset(shape, a, index) != element_offset(shape, b, index)) return false;
+        index[d] = 0;
+    }
+    return true;
+}
+
 int64_t element_offset(const Shape& shape, const Layout& layout, const Dims& index) {
     CONVOY_CHECK(layout.opaque.empty(), "element offset in opaque layout {}", layout.opaque);
     const Shape padded = padded_shape(shape, layout);

@@ -29,6 +29,9 @@ struct Layout {
     // nC...{block}c for a tensor of `rank` dims.
     static Layout blocked(int rank, int64_t block);
 
+    // In a list of operands: any one layout, the same for all operands so marked. Never that of a tensor in memory.
+    static Layout same() { return {.opaque = "same"}; }
+
     bool is_plain() const { return order.empty() && inner.empty() && opaque.empty(); }
     // "plain", "nhwc", "nchw16c" style text, dims written as a, b, c, ...
     std::string text() const;
@@ -39,6 +42,8 @@ struct Layout {
 int64_t bytes_of(const Shape& shape, DType type, const Layout& layout);
 // The shape with every blocked dim rounded up to its blocks.
 Shape padded_shape(const Shape& shape, const Layout& layout);
+// Whether a tensor of this shape lies in memory alike in both layouts, as channels-last and plain do when all spatial dims are 1.
+bool equivalent(const Shape& shape, const Layout& a, const Layout& b);
 // Offset in elements of `index` in a (non-opaque) layout: the definition that every reorder is tested against.
 int64_t element_offset(const Shape& shape, const Layout& layout, const Dims& index);
 

@@ -25,6 +25,16 @@ TEST(Layout, KnownOffsets) {
     EXPECT_EQ(element_offset(shape, Layout::blocked(4, 16), {1, 18, 1, 3}), (((1 * 2 + 1) * 3 + 1) * 4 + 3) * 16 + 2);
 }
 
+TEST(Layout, Equivalence) {
+    const Layout last = Layout::channels_last(4), blocked = Layout::blocked(4, 16);
+    EXPECT_TRUE(equivalent({8, 32, 1, 1}, Layout::plain(), last));
+    EXPECT_TRUE(equivalent({8, 32, 1, 1}, Layout::plain(), blocked));
+    EXPECT_TRUE(equivalent({8, 16, 3, 3}, last, blocked));
+    EXPECT_FALSE(equivalent({8, 20, 1, 1}, Layout::plain(), blocked));
+    EXPECT_FALSE(equivalent({8, 32, 2, 1}, Layout::plain(), last));
+    EXPECT_FALSE(equivalent({8, 32, 3, 3}, last, blocked));
+}
+
 TEST(Layout, EveryElementHasItsOwnPlace) {
     const Shape shape{3, 5, 2, 3};
     const Layout twice{{0, 1, 2, 3}, {{1, 2}, {0, 2}}, "", 0};

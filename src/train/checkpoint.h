@@ -11,16 +11,22 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/error.h"
 #include "exec/state.h"
 #include "train/config.h"
 
 namespace convoy {
 
+// A number that must be finite is not: the loss of a step, or a tensor of a checkpoint that was to be written. The last checkpoint is intact.
+class NonFiniteError : public Error {
+  public:
+    using Error::Error;
+};
+
 // Sums over samples, from which means are made. Kept as sums so that a resumed epoch gives the same means, bit for bit.
 struct MetricSums {
-    double loss = 0;      // of each batch's mean loss times its samples
-    double correct = 0;   // targets predicted right
+    double loss = 0;     // of each batch's mean loss times its samples
+    double correct = 0;  // targets predicted right
     int64_t samples = 0;
 
     bool operator==(const MetricSums&) const = default;
@@ -35,11 +41,11 @@ struct EpochOutcome {
 
 // Where a run stands between two steps. Random numbers are functions of the seed and the step, so these two are their whole state.
 struct Progress {
-    int64_t step = 0;   // steps done
-    int64_t epoch = 0;  // epochs finished, validation included
-    int64_t batch = 0;  // batches of the current epoch done; all of them: its validation is still to be done
-    int64_t samples = 0;  // seen in all
-    MetricSums in_epoch;  // of the current epoch
+    int64_t step = 0;      // steps done
+    int64_t epoch = 0;     // epochs finished, validation included
+    int64_t batch = 0;     // batches of the current epoch done; all of them: its validation is still to be done
+    int64_t samples = 0;   // seen in all
+    MetricSums in_epoch;   // of the current epoch
     MetricSums in_window;  // since the last line of step metrics
     std::optional<EpochOutcome> last;
     std::optional<double> best_accuracy;
@@ -76,7 +82,7 @@ class CheckpointStore {
 
     // Writes the state as the checkpoint of `checkpoint.progress.step`, removes what is no longer kept (checkpoints of later steps too: they were
     // damaged, or the run would not be here) and what killed writes left behind. Returns its path. Error when it cannot be written (full disk): the partial
-    // one is removed then and the older ones stay. Error when a tensor of the state is not finite: nothing is written then.
+    // one is removed then and the older ones stay. NonFiniteError when a tensor of the state is not finite: nothing is written then.
     std::filesystem::path write(const Checkpoint& checkpoint, const State& state);
 
   private:

@@ -12,11 +12,11 @@
 namespace convoy {
 
 struct DataConfig {
-    std::string name = "mnist";                          // "mnist", "synthetic" or a directory, as open_dataset takes it
-    std::string path;                                    // where the files of a named dataset are; empty: the usual places
-    int64_t most_train = 0, most_test = 0;               // at most so many samples of a split, the first ones; 0: all
+    std::string name = "mnist";                            // "mnist", "synthetic" or a directory, as open_dataset takes it
+    std::string path;                                      // where the files of a named dataset are; empty: the usual places
+    int64_t most_train = 0, most_test = 0;                 // at most so many samples of a split, the first ones; 0: all
     int64_t synthetic_train = 1024, synthetic_test = 256;  // of "synthetic": samples
-    double synthetic_signal = 1;                         // of "synthetic": the pattern's strength; the noise has 1
+    double synthetic_signal = 1;                           // of "synthetic": the pattern's strength; the noise has 1
     bool operator==(const DataConfig&) const = default;
 };
 
@@ -30,7 +30,7 @@ struct TrainConfig {
     int64_t batch = 64;     // samples of one step
     int micro_batches = 1;  // parts in which a step is computed; must divide the batch
     Optimizer optimizer{.rule = {.rule = Rule::Momentum}};
-    Schedule schedule;          // with the learning rate
+    Schedule schedule;           // with the learning rate
     double label_smoothing = 0;  // of training; validation never smooths
     bool dropout = true;         // false: the model's dropout layers are left out
     bool validate = true;        // on the test split, after each epoch

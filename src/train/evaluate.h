@@ -8,7 +8,6 @@
 
 #include "data/dataset.h"
 #include "exec/session.h"
-#include "model/model.h"
 #include "train/config.h"
 #include "train/feed.h"
 
@@ -25,17 +24,18 @@ struct EvalResult {
 // The programs that evaluate a model on one dataset, on the state of a session. Made once, run after each epoch.
 class Evaluator {
   public:
-    // `options` has input and classes; its batch is that of one program run, its mode is taken as Evaluation. Session and dataset must outlive it.
-    Evaluator(Session& session, const Dataset& dataset, const std::string& model, ModelOptions options);
+    // `config` has input and classes filled in. Programs take the samples of one micro-batch. Session and dataset must outlive it.
+    Evaluator(Session& session, const Dataset& dataset, const TrainConfig& config);
 
-    // In the dataset's order. Nothing when `stop` was set meanwhile.
+    // In the dataset's order. Nothing when `stop` was set meanwhile. NonFiniteError when a loss was not finite.
     std::optional<EvalResult> run(const std::atomic<bool>* stop = nullptr);
+    // Of both programs.
     int64_t arena_bytes() const;
 
   private:
     Session& session_;
     const Dataset& dataset_;
-    int64_t batch_;
+    BatchOrder order_;
     std::unique_ptr<BatchProgram> full_, last_;
 };
 
@@ -45,7 +45,7 @@ struct EvalOptions {
 };
 
 // Evaluates weights (a safetensors file, a checkpoint or run directory; empty: the first values that the seed gives) on a split of the
-// configuration's data. Error when they are not of that model.
+// configuration's data. Error when they are not of that model. A result of no samples when stopped.
 EvalResult evaluate(const TrainConfig& config, const std::filesystem::path& weights, const EvalOptions& options = {});
 
 }  // namespace convoy

@@ -20,16 +20,16 @@ struct TrainStart {
 };
 
 struct StepReport {
-    int64_t step = 0, total_steps = 0;             // steps done, this one included
-    int64_t epoch = 0, epochs = 0;                 // the current epoch, from 1
-    int64_t batch = 0, batches = 0;                // batches of the epoch done
-    double loss = 0;                               // of this step
-    double epoch_loss = 0;                         // mean over the epoch so far
-    std::optional<double> epoch_accuracy;          // the same
+    int64_t step = 0, total_steps = 0;     // steps done, this one included
+    int64_t epoch = 0, epochs = 0;         // the current epoch, from 1
+    int64_t batch = 0, batches = 0;        // batches of the epoch done
+    double loss = 0;                       // of this step
+    double epoch_loss = 0;                 // mean over the epoch so far
+    std::optional<double> epoch_accuracy;  // the same
     double lr = 0;
-    double samples_per_s = 0;                      // lately, validation and checkpoints aside
-    double data_wait_s = 0;                        // waited for data in this process
-    double eta_s = 0;                              // to the end of the run at this rate, validation aside
+    double samples_per_s = 0;  // lately, validation and checkpoints aside
+    double data_wait_s = 0;    // waited for data in this process
+    double eta_s = 0;          // to the end of the run at this rate, validation aside
 };
 
 struct EpochReport {

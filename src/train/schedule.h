@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,13 +24,13 @@ struct Schedule {
     double lr = 0.01;             // the base rate
     int64_t reference_batch = 0;  // the batch that `lr` is for: the peak is lr * batch / reference_batch; 0: the peak is lr
     Decay decay = Decay::Constant;
-    int64_t every_epochs = 30;         // of Step
-    double gamma = 0.1;                // of Step and Milestones
-    std::vector<int64_t> milestones;   // of Milestones: epochs from 0, rising
-    double floor = 0;                  // of Cosine: the rate at the end
-    double warmup_epochs = 0;          // linear, from `warmup_from` to the peak; may be a fraction
-    int64_t warmup_steps = 0;          // the same in steps, added to the epochs
-    double warmup_from = 0;            // the rate before the first step
+    int64_t every_epochs = 30;        // of Step
+    double gamma = 0.1;               // of Step and Milestones
+    std::vector<int64_t> milestones;  // of Milestones: epochs from 0, rising
+    double floor = 0;                 // of Cosine: the rate at the end
+    double warmup_epochs = 0;         // linear, from `warmup_from` to the peak; may be a fraction
+    int64_t warmup_steps = 0;         // the same in steps, added to the epochs
+    double warmup_from = 0;           // the rate before the first step
     bool operator==(const Schedule&) const = default;
 };
 
@@ -48,7 +49,7 @@ void require_valid(const Schedule& schedule);
 double lr_at(const Schedule& schedule, int64_t step, const ScheduleSpan& span);
 
 Json to_json(const Schedule& schedule);
-// Fields that are missing keep their defaults. Error names the field.
-Schedule schedule_from_json(const Json& json);
+// Fields that are missing keep their defaults. Error, which begins with `where`, names the field.
+Schedule schedule_from_json(const Json& json, const std::string& where = "schedule");
 
 }  // namespace convoy

@@ -4,22 +4,25 @@
 #include <memory>
 
 #include "data/dataset.h"
+#include "model/model.h"
 #include "train/config.h"
 
 namespace convoy {
 
 struct Task {
-    TrainConfig config;  // with input and classes filled in
-    std::unique_ptr<Dataset> train, test;
+    TrainConfig config;                    // with input and classes filled in
+    std::unique_ptr<Dataset> train, test;  // null when not asked for
 
     const Dataset& split(Split which) const { return which == Split::Train ? *train : *test; }
 };
 
-// Opens both splits. Synthetic data take their shape from the model; other data give theirs to it. Error when the dataset's samples or labels are not
-// what the model, as configured, takes.
-Task open_task(const TrainConfig& config);
+enum class Splits : uint8_t { Both, TrainOnly, TestOnly };
 
-// The configuration with input and classes filled in, and the model in `mode` for `batch` samples.
+// Opens the data. Synthetic data take their shape from the model; other data give theirs to it. Error when the dataset's samples or targets are not what
+// the model, as configured, takes.
+Task open_task(const TrainConfig& config, Splits splits = Splits::Both);
+
+// The model of a configuration with input and classes filled in, in `mode`, for `batch` samples. In training its classes' targets are smoothed.
 Model make_model(const TrainConfig& config, Mode mode, int64_t batch);
 
 }  // namespace convoy

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <optional>
 
-#include "base/error.h"
+#include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/observer.h"
 
@@ -16,29 +16,20 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-    double train_loss = 0;                             // mean over the last finished epoch, or over the unfinished first one
-    std::optional<double> train_accuracy;              // the same
-    std::optional<double> test_loss, test_accuracy;    // after the last finished epoch
-    std::optional<double> best_accuracy;               // of all epochs, on the test split
-    double samples_per_s = 0;                          // while training in this process, validation and checkpoints aside
-    double seconds = 0;                                // this process, all in all
-    double data_wait_s = 0;                            // of them, waiting for data
-    int64_t steps = 0, epochs = 0;                     // done in all, resumed ones included
-    bool stopped_early = false;                        // by the stop flag
-};
-
-// The loss was not finite. The update of that step was not done; metrics and checkpoints stay as they were.
-class NonFiniteError : public Error {
-  public:
-    using Error::Error;
+    double train_loss = 0;                           // mean over the last finished epoch, or over the unfinished first one
+    std::optional<double> train_accuracy;            // the same
+    std::optional<double> test_loss, test_accuracy;  // after the last finished epoch
+    std::optional<double> best_accuracy;             // of all epochs, on the test split
+    double samples_per_s = 0;                        // while training in this process, validation and checkpoints aside
+    double seconds = 0;                              // this process, all in all
+    double data_wait_s = 0;                          // of them, waiting for data
+    int64_t steps = 0, epochs = 0;                   // done in all, resumed ones included
+    bool stopped_early = false;                      // by the stop flag
 };
 
 // Trains as configured. Not resuming: Error when the run directory already holds checkpoints. Resuming: Error when it holds no run or one that does
 // not agree (require_resumable); without a checkpoint the run begins anew. Errors that a caller can cause are found before the first step:
 // unknown names, shapes that do not fit, a run directory that cannot be written. Errors of later: NonFiniteError; a full disk; a damaged dataset.
 TrainResult train(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer);
-
-Json to_json(const TrainResult& result);
-Json to_json(const EvalResult& result);
 
 }  // namespace convoy

@@ -1,4 +1,4 @@
-#include <numeric>
+#include <functional>
 
 #include "kernels/reference/test_support.h"
 
@@ -48,7 +48,7 @@ TEST(ReferenceTarget, OneCandidateForAnOpAndNoneForSeveral) {
     EXPECT_EQ(candidates[0].algorithm, "reference");
     EXPECT_EQ(candidates[0].inputs, std::vector<Layout>(2));
     EXPECT_EQ(candidates[0].outputs, std::vector<Layout>(1));
-    EXPECT_EQ(candidates[0].workspace_bytes, 2 * 27 * 36 * 4 + 2 * 32);  // two threads' patches, rounded up to lines of 64 bytes
+    EXPECT_EQ(candidates[0].workspace_bytes, 2 * (27 * 36 * 4 + 16));  // two threads' patches, each rounded up to lines of 64 bytes
     EXPECT_TRUE(candidates[0].in_place.empty());
     problem.steps.push_back(problem.steps[0]);
     EXPECT_TRUE(backend->target().candidates(problem).empty());

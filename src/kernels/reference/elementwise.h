@@ -1,5 +1,5 @@
-// Ops that work element by element (activations, dropout, sums and products of tensors) and softmax. Elements are computed in the tensors' own
-// type; sums over many elements in double. No result depends on the number of threads. NaN stays NaN.
+// Ops that work element by element (activations, dropout, sums and products of tensors) and softmax. Elements are computed in the tensors'
+// own type; sums over many elements in double. No result depends on the number of threads. NaN stays NaN.
 #pragma once
 
 #include "kernels/reference/view.h"
@@ -28,8 +28,8 @@ void reference(const SoftmaxOp& op, const KernelArgs& args);
 template <class T>
 void reference(const SoftmaxGradOp& op, const KernelArgs& args);
 
-// Element i of the whole tensor (row-major, over `global`, the samples counted from first_sample) is kept when number i of the random stream
-// (seed, step, op.stream) is at least p. y may be in the place of x.
+// Element i of the whole tensor (row-major, over `global`, the samples counted from first_sample) is kept when number i of the random
+// stream (seed, step, op.stream) is at least p. y may be in the place of x.
 template <class T>
 void reference(const DropoutOp& op, const KernelArgs& args);
 

@@ -126,7 +126,7 @@ void reference(const PReluGradSlopeOp&, const KernelArgs& args) {
         return sum;
     };
     if (dslope.count == 1) {
-        dslope[0] = static_cast<T>(fixed_order_sum(args.threads, x.count, sum_over));
+        dslope[0] = static_cast<T>(fixed_order_sum(args.threads, x.count, kElementGrain, sum_over));
         return;
     }
     const int64_t channels = x.shape[1], inner = x.inner(2);

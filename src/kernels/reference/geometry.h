@@ -19,6 +19,13 @@ struct Geometry {
     int64_t source(size_t i, int64_t o, int64_t k) const { return o * stride[i] - pad[i] + k * dilation[i]; }
     bool inside(size_t i, int64_t index) const { return index >= 0 && index < in[i]; }
     int64_t offset(int64_t i0, int64_t i1, int64_t i2) const { return (i0 * in[1] + i1) * in[2] + i2; }
+    // Elements [begin, end) of the window of output o along dim i that are no padding.
+    Range taps(size_t i, int64_t o) const {
+        Range range{0, kernel[i]};
+        while (range.begin < range.end && source(i, o, range.begin) < 0) ++range.begin;
+        while (range.begin < range.end && source(i, o, range.end - 1) >= in[i]) --range.end;
+        return range;
+    }
     // Outputs [begin, end) along dim i for which element k of the window is no padding.
     Range covered(size_t i, int64_t k) const;
     // Whether every output sees exactly the input of its own place (a 1x1 convolution).
@@ -32,13 +39,13 @@ Geometry geometry(const Window& window, const Shape& x, const Shape& y);
 // window and its offset in the input plane.
 template <class Fn>
 void for_each_tap(const Geometry& g, int64_t o0, int64_t o1, int64_t o2, const Fn& fn) {
-    int64_t position = 0;
-    for (int64_t k0 = 0; k0 < g.kernel[0]; ++k0)
-        for (int64_t k1 = 0; k1 < g.kernel[1]; ++k1)
-            for (int64_t k2 = 0; k2 < g.kernel[2]; ++k2, ++position) {
-                const int64_t i0 = g.source(0, o0, k0), i1 = g.source(1, o1, k1), i2 = g.source(2, o2, k2);
-                if (g.inside(0, i0) && g.inside(1, i1) && g.inside(2, i2)) fn(position, g.offset(i0, i1, i2));
-            }
+    const Range r0 = g.taps(0, o0), r1 = g.taps(1, o1), r2 = g.taps(2, o2);
+    for (int64_t k0 = r0.begin; k0 < r0.end; ++k0)
+        for (int64_t k1 = r1.begin; k1 < r1.end; ++k1) {
+            const int64_t position = (k0 * g.kernel[1] + k1) * g.kernel[2];
+            const int64_t line = g.offset(g.source(0, o0, k0), g.source(1, o1, k1), g.source(2, o2, 0));
+            for (int64_t k2 = r2.begin; k2 < r2.end; ++k2) fn(position + k2, line + k2 * g.dilation[2]);
+        }
 }
 
 // Calls fn(o, o0, o1, o2) for every output, o being its offset in the output plane.

@@ -73,8 +73,8 @@ inline void expect_near(const Tensor& found, const std::vector<double>& expected
         EXPECT_NEAR(element(found, i), expected[static_cast<size_t>(i)], tolerance) << "element " << i;
 }
 
-// Requires the inputs in f64. Checks that the kernel in f32 gives the same to 1e-4, and in both types the same bits on one and on three threads.
-// Index inputs are passed as they are.
+// Requires the inputs in f64. Checks that the kernel in f32 gives the same to 1e-4, and in both types the same bits on one and on three
+// threads. Index inputs are passed as they are.
 template <class SomeOp>
 void expect_types_and_threads_agree(const SomeOp& op, const std::vector<Tensor>& inputs, const std::vector<Shape>& outputs) {
     std::vector<Tensor> narrow;

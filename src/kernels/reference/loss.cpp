@@ -60,7 +60,7 @@ void reference(const CrossEntropyOp& op, const KernelArgs& args) {
     const Lines<T> lines(args);
     const Weights<T> weights(args, op.scale);
     const double smoothing = op.label_smoothing;
-    const double sum = fixed_order_sum(args.threads, lines.count(), [&](int64_t begin, int64_t end) {
+    const double sum = fixed_order_sum(args.threads, lines.count(), kGrain / lines.classes, [&](int64_t begin, int64_t end) {
         double part = 0;
         for (int64_t i = begin; i < end; ++i) {
             const int64_t t = lines.target[i];
@@ -104,7 +104,7 @@ template <class T>
 void reference(const TargetWeightOp&, const KernelArgs& args) {
     const auto target = const_view<int32_t>(args.inputs[0]);
     const auto weights = const_view<T>(args.inputs[1]);
-    const double sum = fixed_order_sum(args.threads, target.count, [&](int64_t begin, int64_t end) {
+    const double sum = fixed_order_sum(args.threads, target.count, kGrain, [&](int64_t begin, int64_t end) {
         double part = 0;
         for (int64_t i = begin; i < end; ++i) part += target[i] >= 0 && target[i] < weights.count ? weights[target[i]] : kNaN;
         return part;
@@ -115,7 +115,7 @@ void reference(const TargetWeightOp&, const KernelArgs& args) {
 template <class T>
 void reference(const ErrorLossOp& op, const KernelArgs& args) {
     const auto x = const_view<T>(args.inputs[0]), target = const_view<T>(args.inputs[1]);
-    const double sum = fixed_order_sum(args.threads, x.count, [&](int64_t begin, int64_t end) {
+    const double sum = fixed_order_sum(args.threads, x.count, kGrain, [&](int64_t begin, int64_t end) {
         double part = 0;
         for (int64_t i = begin; i < end; ++i) {
             const double error = static_cast<double>(x[i]) - target[i];
@@ -141,7 +141,7 @@ void reference(const ErrorLossGradOp& op, const KernelArgs& args) {
 template <class T>
 void reference(const CorrectOp&, const KernelArgs& args) {
     const Lines<T> lines(args);
-    const double sum = fixed_order_sum(args.threads, lines.count(), [&](int64_t begin, int64_t end) {
+    const double sum = fixed_order_sum(args.threads, lines.count(), kGrain / lines.classes, [&](int64_t begin, int64_t end) {
         int64_t correct = 0;
         for (int64_t i = begin; i < end; ++i) {
             int64_t largest = 0;

@@ -1,7 +1,7 @@
 // Losses and what goes with them. Everything is computed and summed in double, in an order that does not depend on the number of threads.
 //
-// Data sets check their labels when they are read. A label outside [0, K) that gets here all the same makes the loss, the gradient of its own
-// logits, and the sum of the target weights NaN, and never counts as correct.
+// Data sets check their labels when they are read. A label outside [0, K) that gets here all the same makes the loss, the gradient of its
+// own logits, and the sum of the target weights NaN, and never counts as correct.
 #pragma once
 
 #include "kernels/reference/view.h"

@@ -1,5 +1,6 @@
-// Normalisation: batch norm, group and layer norm, local response norm. Statistics are computed in two passes (mean, then squared deviations)
-// and all sums in double, also for float tensors. Work is shared out by channel or cell, so no result depends on the number of threads.
+// Normalisation: batch norm, group and layer norm, local response norm. Statistics are computed in two passes (mean, then squared
+// deviations) and all sums in double, also for float tensors. Work is shared out by channel or cell, so no result depends on the number of
+// threads.
 #pragma once
 
 #include "kernels/reference/view.h"

@@ -6,8 +6,8 @@ namespace convoy::ref {
 
 namespace {
 
-// Group norm's view of x: [samples, channels, inner], where a cell is channels/groups adjacent channels of one sample. Layer norm is the same
-// with one group, the cells as samples, and each element of a cell a channel of its own. A cell is contiguous in both.
+// Group norm's view of x: [samples, channels, inner], where a cell is channels/groups adjacent channels of one sample. Layer norm is the
+// same with one group, the cells as samples, and each element of a cell a channel of its own. A cell is contiguous in both.
 struct CellExtent {
     int64_t samples, channels, inner, groups;
 

@@ -6,8 +6,8 @@ namespace convoy::ref {
 
 namespace {
 
-// The denominator's base at channel c: k + alpha/size * (the sum of squares over the window of c). `x` points at channel 0 of one position and
-// `stride` leads from channel to channel.
+// The denominator's base at channel c: k + alpha/size * (the sum of squares over the window of c). `x` points at channel 0 of one position
+// and `stride` leads from channel to channel.
 template <class T, class LrnLike>
 double base_of(const LrnLike& op, const T* x, int64_t stride, int64_t channels, int64_t c) {
     const int64_t first = std::max<int64_t>(c - op.size / 2, 0), last = std::min(c - op.size / 2 + op.size, channels);
@@ -33,7 +33,8 @@ void reference(const LrnOp& op, const KernelArgs& args) {
     });
 }
 
-// With b the bases: dx[c] = dy[c]*b[c]^-beta - 2*beta*alpha/size * x[c] * (sum of dy[j]*x[j]*b[j]^(-beta-1) over all j whose window has c in it).
+// With b the bases: dx[c] = dy[c]*b[c]^-beta - 2*beta*alpha/size * x[c] * (the sum of dy[j]*x[j]*b[j]^(-beta-1) over all j whose window has
+// c in it).
 template <class T>
 void reference(const LrnGradOp& op, const KernelArgs& args) {
     const auto x = const_view<T>(args.inputs[0]), dy = const_view<T>(args.inputs[1]);

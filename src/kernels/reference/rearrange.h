@@ -1,5 +1,5 @@
-// Ops that move elements without computing on them, and the two that repeat and sum along dims. The moves work on operands of any type that the
-// reference has (f64, f32, i64, i32, u8), whatever T is. Sizes are those of the operands: of `shape` and `size` in the ops nothing is read.
+// Ops that move elements without computing on them, and the two that repeat and sum along dims. The moves work on operands of any type that
+// the reference has (f64, f32, i64, i32, u8), whatever T is. Sizes are those of the operands: the ops' `shape` and `size` are not read.
 #pragma once
 
 #include "kernels/reference/view.h"

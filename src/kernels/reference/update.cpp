@@ -81,7 +81,7 @@ double trust_ratio(double norm, double other, double a, double b) { return norm 
 template <class T>
 void reference(const SquaredNormOp&, const KernelArgs& args) {
     const auto x = const_view<T>(args.inputs[0]);
-    const double sum = fixed_order_sum(args.threads, x.count, [&](int64_t begin, int64_t end) {
+    const double sum = fixed_order_sum(args.threads, x.count, kGrain, [&](int64_t begin, int64_t end) {
         double part = 0;
         for (int64_t i = begin; i < end; ++i) part += static_cast<double>(x[i]) * x[i];
         return part;

@@ -1,6 +1,6 @@
-// The update of parameters: norms, clipping, and the rules of the optimizers, which follow PyTorch's definitions where it has them. Outputs may be
-// in the place of the inputs that they are the next versions of. Elements are computed in T, what is common to a step in double. No result
-// depends on the number of threads.
+// The update of parameters: norms, clipping, and the rules of the optimizers, which follow PyTorch's definitions where it has them. Outputs
+// may be in the place of the inputs that they are the next versions of. Elements are computed in T, what is common to a step in double. No
+// result depends on the number of threads.
 #pragma once
 
 #include "kernels/reference/view.h"

@@ -66,7 +66,7 @@ TensorDesc part_desc(const Shape& whole, int dim, int64_t begin, int64_t end) {
 Tensor run_part(const Op& op, Tensor input, const TensorDesc& in, const TensorDesc& out) {
     Tensor result(out.shape, out.dtype);
     const std::vector<Operand> inputs{{input.data(), in, Layout::plain()}}, outputs{{result.data(), out, Layout::plain()}};
-    run_reference(op, inputs, outputs, nullptr, 2, {});
+    run_reference(op, inputs, outputs, nullptr, 3, {});
     return result;
 }
 

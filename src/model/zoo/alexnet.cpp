@@ -1,4 +1,5 @@
-// AlexNet in its one-tower form ("One weird trick for parallelizing convolutional neural networks", 2014): no local response norm, no groups.
+// AlexNet in its one-tower form ("One weird trick for parallelizing convolutional neural networks", 2014): no local response norm, no
+// groups.
 #include "model/zoo/families.h"
 
 namespace convoy {

@@ -1,5 +1,6 @@
-// CosmoFlow: four cosmological parameters from a volume of dark matter. Seven 3^3 convolutions, each followed by a 3^3 average pool until 2^3
-// is left of the member's own input width, then three fully connected layers. Trained on squared error. Width 64 is ours, for small machines.
+// CosmoFlow: four cosmological parameters from a volume of dark matter. Seven 3^3 convolutions, each followed by a 3^3 average pool until
+// 2^3 is left of the member's own input width, then three fully connected layers. Trained on squared error. Width 64 is ours, for small
+// machines.
 #include <array>
 
 #include "model/zoo/families.h"

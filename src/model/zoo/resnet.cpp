@@ -1,6 +1,6 @@
 // Residual networks. The ImageNet members are torchvision's (stride on the 3x3 convolution of a bottleneck, "v1.5"). The members for 32x32
-// have a 3x3 stem without a pool: resnet18_cifar is ResNet-18 behind that stem, and resnet20/56/110 are the paper's three stages of 16, 32 and
-// 64 channels, with 1x1 projections where a shortcut changes its shape (the paper's option B).
+// have a 3x3 stem without a pool: resnet18_cifar is ResNet-18 behind that stem, and resnet20/56/110 are the paper's three stages of 16, 32
+// and 64 channels, with 1x1 projections where a shortcut changes its shape (the paper's option B; its option A has no parameters there).
 #include <array>
 
 #include "model/zoo/families.h"

@@ -1,0 +1,134 @@
+// Loss and accuracy of a trained network on a dataset.
+#include <filesystem>
+
+#include <CLI/App.hpp>
+
+#include "app/command.h"
+#include "app/options.h"
+#include "app/output.h"
+#include "app/progress.h"
+#include "app/signals.h"
+#include "app/table.h"
+#include "train/evaluate.h"
+#include "train/weights.h"
+
+namespace convoy {
+
+namespace {
+
+struct EvalArguments {
+    CommonOptions common;
+    std::string what, data, data_dir, weights, checkpoint, split = "test";
+    int64_t samples = 0;
+    const CLI::App* parser = nullptr;
+
+    bool given(const char* option) const { return parser->count(option) > 0; }
+};
+
+// The weights to use: a directory given in the model's place, or what an option names; empty for none.
+std::string weights_of(const EvalArguments& arguments, bool directory) {
+    const int named = (directory ? 1 : 0) + (arguments.weights.empty() ? 0 : 1) + (arguments.checkpoint.empty() ? 0 : 1);
+    if (named > 1) throw UsageError("eval: weights are named more than once; give one of RUN_DIR, --weights and --checkpoint");
+    if (directory) return arguments.what;
+    return arguments.weights.empty() ? arguments.checkpoint : arguments.weights;
+}
+
+TrainConfig config_for(const EvalArguments& arguments, bool directory, const std::string& weights) {
+    const auto trained = weights.empty() ? std::nullopt : config_of_weights(weights);
+    TrainConfig config;
+    if (trained) config = *trained;
+    if (directory) {
+        require(trained.has_value(), "{}: expected the directory of a run or a checkpoint; found no configuration in it", arguments.what);
+    } else {
+        const std::string name = known_model(arguments.what).name;
+        require(!trained || trained->model == name, "{}: it holds a {}, not a {}", weights, trained ? trained->model : "", name);
+        config.model = name;
+    }
+    if (!trained && arguments.data.empty()) throw UsageError("eval: say with --data what to test on: mnist, synthetic or a directory");
+
+    const CommonOptions& common = arguments.common;
+    if (!arguments.data.empty()) {
+        // Another dataset: its shape and classes count unless the command line says otherwise, and the model's weights will tell whether they fit.
+        if (trained && arguments.data != config.data.name && arguments.data != "synthetic") {
+            config.input = {};
+            config.classes = 0;
+        }
+        config.data.name = arguments.data;
+        config.data.path = "";
+    }
+    if (arguments.given("--data-dir")) config.data.path = arguments.data_dir;
+    if (arguments.samples > 0) {
+        (arguments.split == "train" ? config.data.most_train : config.data.most_test) = arguments.samples;
+        if (config.data.name == "synthetic" && !trained) (arguments.split == "train" ? config.data.synthetic_train : config.data.synthetic_test) = arguments.samples;
+    }
+    if (!common.input.empty()) config.input = parse_dims(common.input);
+    if (common.classes > 0) config.classes = common.classes;
+    if (common.batch > 0) config.batch = common.batch;
+    if (arguments.given("--seed")) config.seed = common.seed;
+    if (arguments.given("--dtype") || !trained) config.dtype = dtype_named(common.dtype);
+    CommonOptions computing = common;
+    computing.dtype = name_of(config.dtype);
+    const SessionOptions session = session_options(computing);
+    config.backend = session.backend;
+    config.threads = session.threads;
+    return config;
+}
+
+int eval(const EvalArguments& arguments) {
+    const Output output(arguments.common.json);
+    std::error_code ignored;
+    const bool directory = std::filesystem::is_directory(arguments.what, ignored);
+    const std::string weights = weights_of(arguments, directory);
+    TrainConfig config = config_for(arguments, directory, weights);
+    config.run_dir = "";  // nothing is written
+    config.micro_batches = 1;
+
+    const StopSignals signals("stopping (again to quit at once)");
+    const auto outcome = evaluate(config, weights, {.split = arguments.split == "train" ? Split::Train : Split::Test, .stop = &signals.stop()});
+    if (!outcome) return signals.exit_code();
+    const EvalResult& result = *outcome;
+
+    output.line("{} on {} ({} split, {} samples): loss {:.4f}{}", config.model, config.data.name, arguments.split, grouped(result.samples), result.loss,
+                result.accuracy ? fmt::format(", accuracy {}", percent(*result.accuracy)) : "");
+    output.line("{}, {} samples/s, backend {}, {}, {} threads", short_time(result.seconds), grouped(static_cast<int64_t>(result.samples_per_s)),
+                config.backend, name_of(config.dtype), config.threads);
+    if (weights.empty()) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
+    output.result({{"model", config.model},
+                   {"data", config.data.name},
+                   {"split", arguments.split},
+                   {"weights", weights.empty() ? Json(nullptr) : Json(weights)},
+                   {"samples", result.samples},
+                   {"loss", result.loss},
+                   {"accuracy", result.accuracy ? Json(*result.accuracy) : Json(nullptr)},
+                   {"seconds", result.seconds},
+                   {"samples_per_s", result.samples_per_s},
+                   {"backend", config.backend},
+                   {"dtype", name_of(config.dtype)},
+                   {"threads", config.threads}});
+    return 0;
+}
+
+}  // namespace
+
+Command add_eval(CLI::App& program) {
+    CLI::App* const parser = program.add_subcommand("eval", "");
+    describe(*parser,
+             "Evaluate a trained network: its loss and accuracy on the test split of a dataset. A run directory brings its model, its data and its\n"
+             "newest checkpoint; a model by name takes its weights from --weights or --checkpoint.",
+             "  convoy eval runs/demo\n"
+             "  convoy eval lenet5 --data mnist --weights weights.safetensors\n"
+             "  convoy eval lenet5 --data mnist --checkpoint runs/demo --split train --samples 10000 --json -");
+    const auto arguments = std::make_shared<EvalArguments>();
+    arguments->parser = parser;
+    parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name, or the directory of a run or a checkpoint")->option_text(" ")->required();
+    parser->add_option("--data", arguments->data, "mnist, synthetic, or a directory with IDX files (default: what the run was trained on)")->option_text("D");
+    parser->add_option("--data-dir", arguments->data_dir, "Where the files of mnist are (default: the usual places)")->option_text("DIR");
+    add_weights(*parser, arguments->weights);
+    parser->add_option("--checkpoint", arguments->checkpoint, "The directory of a run (its newest checkpoint) or of a checkpoint")->option_text("DIR");
+    allow_only(parser->add_option("--split", arguments->split, "train or test (default: test)")->option_text("SPLIT"), {"train", "test"});
+    allow_whole(parser->add_option("--samples", arguments->samples, "At most so many samples, the first ones")->option_text("N"), 1);
+    add_common(*parser, arguments->common, "the run's, or 64");
+    return {parser, [arguments] { return eval(*arguments); }};
+}
+
+}  // namespace convoy

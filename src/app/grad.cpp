@@ -1,0 +1,111 @@
+// The loss on inputs and targets from files, and the gradient of every parameter.
+#include <algorithm>
+#include <cmath>
+
+#include <CLI/App.hpp>
+
+#include "app/command.h"
+#include "app/forward.h"
+#include "app/options.h"
+#include "app/output.h"
+#include "app/table.h"
+#include "data/safetensors.h"
+#include "model/autodiff.h"
+#include "train/weights.h"
+
+namespace convoy {
+
+namespace {
+
+struct GradOptions {
+    CommonOptions common;
+    std::string model, input, target, output, weights;
+    bool training = false, no_dropout = false;
+};
+
+// One tensor per parameter, by its name; zero for one that the loss does not depend on.
+std::vector<NamedTensor> read_gradients(const Executor& executor, const Graph& graph) {
+    const auto& outputs = executor.program().outputs;
+    std::vector<NamedTensor> gradients;
+    for (const StateSpec& spec : graph.states()) {
+        if (spec.kind != StateKind::Parameter) continue;
+        const auto at = std::find_if(outputs.begin(), outputs.end(), [&](const Binding& b) { return b.name == "grad:" + spec.name; });
+        gradients.push_back({spec.name, at != outputs.end() ? executor.read(at->slot) : Tensor(spec.shape, executor.program().dtype == DType::f64 ? DType::f64 : DType::f32)});
+    }
+    return gradients;
+}
+
+double norm_of(const std::vector<NamedTensor>& tensors) {
+    double sum = 0;
+    for (const auto& [name, tensor] : tensors)
+        for (int64_t i = 0; i < tensor.numel(); ++i) sum += element(tensor, i) * element(tensor, i);
+    return std::sqrt(sum);
+}
+
+int grad(const GradOptions& options) {
+    if (options.no_dropout && !options.training) throw UsageError("grad: --no-dropout is for --training; evaluation has no dropout");
+    const Output output(options.common.json);
+    const ZooEntry& entry = known_model(options.model);
+    FileInput input = read_input(options.input, entry, options.common, options.training ? Mode::Training : Mode::Evaluation);
+    input.options.dropout = !options.no_dropout;
+    const Model model = make_model(entry.name, input.options);
+    const Graph graph = gradient_graph(model);
+    Session session(session_options(options.common));
+    const auto executor = session.load(graph);
+    if (!options.weights.empty()) load_weights(options.weights, session.state());
+
+    const Program& program = executor->program();
+    const SlotId x = program.input("input"), t = program.input("target"), loss_slot = program.output("loss");
+    executor->set_input(x, input.tensor.to(program.slot(x).desc.dtype));
+    executor->set_input(t, read_target(options.target, program.slot(t), model.graph.shape(model.graph.output(model.losses[0].output))[1]));
+    executor->watch(loss_slot);
+    const StepContext context{.seed = options.common.seed};
+    if (!executor->run(context))
+        fail("the loss is not finite; first not finite: {}", executor->find_non_finite(context).value_or("the loss itself"));
+
+    const double loss = element(executor->read(loss_slot), 0);
+    const auto gradients = read_gradients(*executor, graph);
+    const double norm = norm_of(gradients);
+    const std::string mode = options.training ? "training" : "evaluation";
+    write_safetensors(options.output, std::span<const NamedTensor>(gradients), {{"model", entry.name}, {"mode", mode}, {"loss", fmt::format("{}", loss)}});
+
+    output.line("loss {}; {} gradients with a norm of {:.6g} in {}", loss, gradients.size(), norm, options.output);
+    if (options.weights.empty()) output.line("(no --weights: the model as it begins with seed {})", options.common.seed);
+    output.result({{"model", entry.name},
+                   {"mode", mode},
+                   {"dropout", options.training && !options.no_dropout},
+                   {"input", to_string(input.tensor.shape())},
+                   {"loss", loss},
+                   {"gradients", gradients.size()},
+                   {"gradient_norm", norm},
+                   {"output_file", options.output},
+                   {"dtype", name_of(session.options().dtype)},
+                   {"backend", session.options().backend},
+                   {"threads", session.options().threads}});
+    return 0;
+}
+
+}  // namespace
+
+Command add_grad(CLI::App& program) {
+    CLI::App* const parser = program.add_subcommand("grad", "");
+    describe(*parser,
+             "Compute the loss on a batch of inputs and targets from NumPy files, and write the gradient of every parameter, under the parameter's\n"
+             "name, to a safetensors file. In evaluation mode (running statistics, no dropout) unless --training is given.",
+             "  convoy grad lenet5 --input-file x.npy --target t.npy --weights w.safetensors --output g.safetensors\n"
+             "  convoy grad resnet18 --input-file x.npy --target t.npy --output g.safetensors --training --dtype f64 --json -");
+    const auto options = std::make_shared<GradOptions>();
+    add_model(*parser, options->model)->required();
+    parser->add_option("--input-file", options->input, "The inputs, an .npy file [N, C, ...]")->option_text("X.NPY")->required();
+    parser->add_option("--target", options->target, "Labels as integers, [N] or per voxel [N, ...]; numbers for a regression")
+        ->option_text("T.NPY")
+        ->required();
+    parser->add_option("--output", options->output, "Where the gradients go")->option_text("G.SAFETENSORS")->required();
+    add_weights(*parser, options->weights);
+    parser->add_flag("--training", options->training, "In training mode: batch statistics, dropout");
+    parser->add_flag("--no-dropout", options->no_dropout, "With --training: leave the dropout layers out");
+    add_common(*parser, options->common, "the file's");
+    return {parser, [options] { return grad(*options); }};
+}
+
+}  // namespace convoy

@@ -1,0 +1,161 @@
+#include "app/plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include "app/font.h"
+#include "base/error.h"
+#include "base/file.h"
+
+namespace convoy {
+
+namespace {
+
+constexpr int kPanelWidth = 640, kHeight = 440, kScale = 2;  // characters are drawn at this scale
+constexpr int kLeft = 100, kRight = 24, kTop = 56, kBottom = 64;
+constexpr Color kInk{40, 44, 52}, kGrid{226, 228, 232}, kAxis{150, 154, 160};
+constexpr double kLine = 2.4;  // width of a curve
+
+struct Range {
+    double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+    void include(double value) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+    }
+};
+
+class Canvas {
+  public:
+    Canvas(int width, int height) : image_{width, height, std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255)} {}
+
+    Image take() { return std::move(image_); }
+
+    void blend(int x, int y, Color color, double cover) {
+        if (x < 0 || y < 0 || x >= image_.width || y >= image_.height || cover <= 0) return;
+        uint8_t* const pixel = &image_.rgb[(static_cast<size_t>(y) * static_cast<size_t>(image_.width) + static_cast<size_t>(x)) * 3];
+        const auto mix = [cover](uint8_t old, uint8_t now) { return static_cast<uint8_t>(std::lround(old + (now - old) * std::min(1.0, cover))); };
+        pixel[0] = mix(pixel[0], color.red);
+        pixel[1] = mix(pixel[1], color.green);
+        pixel[2] = mix(pixel[2], color.blue);
+    }
+
+    // A segment with round ends; a pixel is covered by how far it lies inside.
+    void line(double x0, double y0, double x1, double y1, double width, Color color) {
+        const double reach = width / 2 + 1, dx = x1 - x0, dy = y1 - y0, length = dx * dx + dy * dy;
+        for (int y = static_cast<int>(std::min(y0, y1) - reach); y <= std::max(y0, y1) + reach; ++y)
+            for (int x = static_cast<int>(std::min(x0, x1) - reach); x <= std::max(x0, x1) + reach; ++x) {
+                const double along = length > 0 ? std::clamp(((x - x0) * dx + (y - y0) * dy) / length, 0.0, 1.0) : 0;
+                blend(x, y, color, width / 2 + 0.5 - std::hypot(x - x0 - along * dx, y - y0 - along * dy));
+            }
+    }
+
+    void text(int x, int y, const std::string& text, Color color) {
+        for (const char character : text) {
+            const auto columns = glyph(character);
+            for (int c = 0; c < kGlyphWidth * kScale; ++c)
+                for (int r = 0; r < kGlyphHeight * kScale; ++r)
+                    if ((columns[static_cast<size_t>(c / kScale)] >> (r / kScale) & 1) != 0) blend(x + c, y + r, color, 1);
+            x += (kGlyphWidth + 1) * kScale;
+        }
+    }
+
+  private:
+    Image image_;
+};
+
+int text_width(const std::string& text) { return static_cast<int>(text.size()) * (kGlyphWidth + 1) * kScale; }
+
+bool finite(const std::pair<double, double>& point) { return std::isfinite(point.first) && std::isfinite(point.second); }
+
+std::string tick_text(double value) {
+    if (std::abs(value) >= 1e4) return fmt::format("{:g}k", value / 1e3);
+    return fmt::format("{:g}", std::abs(value) < 1e-12 ? 0 : value);
+}
+
+void draw_panel(Canvas& canvas, int origin, const Panel& panel, const std::string& x_label) {
+    Range xs, ys;
+    for (const Series& series : panel.series)
+        for (const auto& point : series.points) {
+            if (!finite(point)) continue;
+            xs.include(point.first);
+            ys.include(point.second);
+        }
+    if (xs.low > xs.high) xs = ys = {0, 1};
+    const double margin = ys.high > ys.low ? 0.05 * (ys.high - ys.low) : std::max(1e-3, 0.05 * std::abs(ys.low));
+    ys = {ys.low - margin, ys.high + margin};
+    if (xs.high <= xs.low) xs = {xs.low - 1, xs.high + 1};
+    const int left = origin + kLeft, right = origin + kPanelWidth - kRight, top = kTop, bottom = kHeight - kBottom;
+    const auto x_of = [&](double x) { return left + (x - xs.low) / (xs.high - xs.low) * (right - left); };
+    const auto y_of = [&](double y) { return bottom - (y - ys.low) / (ys.high - ys.low) * (bottom - top); };
+
+    canvas.text(left, 14, panel.title, kInk);
+    for (const double tick : ticks(ys.low, ys.high, 6)) {
+        canvas.line(left, y_of(tick), right, y_of(tick), 1, kGrid);
+        canvas.text(left - 10 - text_width(tick_text(tick)), static_cast<int>(y_of(tick)) - 7, tick_text(tick), kInk);
+    }
+    for (const double tick : ticks(xs.low, xs.high, 5)) {
+        canvas.line(x_of(tick), bottom, x_of(tick), bottom + 5, 1, kAxis);
+        canvas.text(static_cast<int>(x_of(tick)) - text_width(tick_text(tick)) / 2, bottom + 12, tick_text(tick), kInk);
+    }
+    canvas.line(left, bottom, right, bottom, 1, kAxis);
+    canvas.line(left, top, left, bottom, 1, kAxis);
+    canvas.text((left + right - text_width(x_label)) / 2, bottom + 38, x_label, kInk);
+
+    int legend = right;
+    for (const Series& series : panel.series) {
+        const std::pair<double, double>* last = nullptr;
+        for (const auto& point : series.points) {
+            if (!finite(point)) continue;
+            if (last != nullptr) canvas.line(x_of(last->first), y_of(last->second), x_of(point.first), y_of(point.second), kLine, series.color);
+            if (series.marks || series.points.size() == 1) canvas.line(x_of(point.first), y_of(point.second), x_of(point.first), y_of(point.second), 8, series.color);
+            last = &point;
+        }
+        legend -= text_width(series.name) + 40;
+        canvas.line(legend, 22, legend + 22, 22, kLine, series.color);
+        canvas.text(legend + 30, 14, series.name, kInk);
+    }
+}
+
+}  // namespace
+
+Color Image::at(int x, int y) const {
+    const size_t i = (static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)) * 3;
+    return {rgb[i], rgb[i + 1], rgb[i + 2]};
+}
+
+std::vector<double> ticks(double low, double high, int count) {
+    const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
+    const double lead = rough / power, step = power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
+    std::vector<double> result;
+    for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) result.push_back(k * step);
+    return result;
+}
+
+Image plot(const std::vector<Panel>& panels, const std::string& x_label) {
+    Canvas canvas(kPanelWidth * std::max(1, static_cast<int>(panels.size())), kHeight);
+    for (size_t i = 0; i < panels.size(); ++i) draw_panel(canvas, static_cast<int>(i) * kPanelWidth, panels[i], x_label);
+    return canvas.take();
+}
+
+void write_png(const std::filesystem::path& path, const Image& image) {
+    png_image header{};
+    header.version = PNG_IMAGE_VERSION;
+    header.width = static_cast<png_uint_32>(image.width);
+    header.height = static_cast<png_uint_32>(image.height);
+    header.format = PNG_FORMAT_RGB;
+    std::string bytes;
+    const auto encode = [&](void* memory, png_alloc_size_t size) {  // without memory: only how much it takes
+        const bool done = png_image_write_to_memory(&header, memory, &size, 0, image.rgb.data(), 0, nullptr) != 0;
+        require(done, "{}: cannot encode the picture: {}", path.string(), header.message);
+        return size;
+    };
+    bytes.resize(encode(nullptr, 0));
+    bytes.resize(encode(bytes.data(), bytes.size()));
+    write_file(path, bytes);
+}
+
+}  // namespace convoy

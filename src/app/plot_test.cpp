@@ -1,0 +1,56 @@
+#include "app/plot.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace convoy {
+namespace {
+
+TEST(Ticks, AreRoundNumbersInsideTheRange) {
+    EXPECT_EQ(ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+    const auto small = ticks(0.013, 0.047, 4);
+    ASSERT_EQ(small.size(), 4u);
+    EXPECT_NEAR(small.front(), 0.02, 1e-12);
+    EXPECT_NEAR(small.back(), 0.04, 0.0051);
+}
+
+int pixels_of(const Image& image, Color color) {
+    int count = 0;
+    for (int y = 0; y < image.height; ++y)
+        for (int x = 0; x < image.width; ++x) count += image.at(x, y) == color ? 1 : 0;
+    return count;
+}
+
+TEST(Plot, DrawsEverySeriesInItsPanel) {
+    const Color red{200, 0, 0}, blue{0, 0, 200};
+    const Image image = plot({{"one", {{"r", red, {{0, 0}, {1, 1}}}}}, {"two", {{"b", blue, {{0, 1}, {5, NAN}, {10, 0}}}}}}, "x");
+    EXPECT_GT(pixels_of(image, red), 300);
+    EXPECT_GT(pixels_of(image, blue), 300);
+    for (int y = 0; y < image.height; ++y)
+        for (int x = 0; x < image.width; ++x)
+            if (image.at(x, y) == red)
+                ASSERT_LT(x, image.width / 2);
+            else if (image.at(x, y) == blue)
+                ASSERT_GE(x, image.width / 2);
+}
+
+TEST(Plot, TakesWhatHasNoExtent) {
+    EXPECT_GT(plot({{"empty", {}}}, "x").width, 0);
+    EXPECT_GT(pixels_of(plot({{"point", {{"p", {1, 2, 3}, {{7, 7}}}}}}, "x"), {1, 2, 3}), 20);
+}
+
+TEST(Plot, WritesPng) {
+    const auto path = std::filesystem::path(testing::TempDir()) / "convoy_plot_test.png";
+    write_png(path, plot({{"one", {{"r", {200, 0, 0}, {{0, 0}, {1, 1}}}}}}, "x"));
+    const std::string bytes = read_file(path);
+    EXPECT_EQ(bytes.substr(1, 3), "PNG");
+    EXPECT_NE(bytes.find("IEND"), std::string::npos);
+    std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,182 @@
+// A model on paper: its layers, what they cost, the memory that a step of it needs, and the program that would run.
+#include <map>
+#include <set>
+
+#include <CLI/App.hpp>
+
+#include "app/command.h"
+#include "app/options.h"
+#include "app/output.h"
+#include "app/table.h"
+#include "model/autodiff.h"
+#include "model/cost.h"
+#include "train/config.h"
+
+namespace convoy {
+
+namespace {
+
+struct ShowOptions {
+    CommonOptions common;
+    std::string model, optimizer = "momentum";
+    int micro_batches = 1;
+    bool program = false, evaluation = false;
+};
+
+struct LayerRow {
+    std::string name, kind;
+    Shape output;
+    int64_t parameters = 0;
+    double flops = 0, bytes = 0;
+};
+
+// One row per layer, in the order of their first nodes. A parameter that several layers share is counted where it is first read.
+std::vector<LayerRow> layers_of(const Graph& graph, DType dtype) {
+    std::vector<LayerRow> rows;
+    std::map<std::string, size_t> index;
+    std::set<ValueId> counted;
+    for (const Node& node : graph.nodes()) {
+        const auto [at, added] = index.emplace(node.layer, rows.size());
+        if (added) rows.push_back({.name = node.layer});
+        LayerRow& row = rows[at->second];
+        row.kind += (row.kind.empty() ? "" : " + ") + text_of(node.op);
+        row.output = graph.shape(node.outputs[0]);
+        const Cost cost = cost_of(graph, node);
+        row.flops += cost.work;
+        row.bytes += cost.moved * static_cast<double>(size_of(dtype));
+        for (const ValueId v : node.inputs) {
+            const int state = graph.value(v).state;
+            if (state == kNone || graph.states()[static_cast<size_t>(state)].kind != StateKind::Parameter || !counted.insert(v).second) continue;
+            row.parameters += numel(graph.shape(v));
+        }
+    }
+    return rows;
+}
+
+int list_models(const Output& output) {
+    Table table({{"model"}, {"input"}, {"classes", Table::Align::Right}, {"what it is"}});
+    Json models = Json::array();
+    for (const ZooEntry& entry : zoo()) {
+        table.add({entry.name, to_string(entry.input), std::to_string(entry.classes), entry.summary});
+        models.push_back({{"name", entry.name}, {"input", to_string(entry.input)}, {"classes", entry.classes}, {"summary", entry.summary}});
+    }
+    output.write(table.text());
+    output.line("\nInput and classes are defaults; --input and --classes change them. `convoy show MODEL` shows a model's layers.");
+    output.result({{"models", models}});
+    return 0;
+}
+
+Json to_json(const MemoryPlan& plan) {
+    return {{"arena_bytes", plan.arena_bytes}, {"state_bytes", plan.state_bytes}, {"unshared_bytes", plan.unshared_bytes}};
+}
+
+std::string memory_text(const MemoryPlan& plan) {
+    const auto bytes = [](int64_t count) { return short_bytes(static_cast<double>(count)); };
+    const double ratio = plan.unshared_bytes > 0 ? static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.unshared_bytes) : 1;
+    return fmt::format("{} for a step ({:.2f} of the {} that it would be without reuse) and {} of state", bytes(plan.arena_bytes), ratio,
+                       bytes(plan.unshared_bytes), bytes(plan.state_bytes));
+}
+
+int show(const ShowOptions& options) {
+    const Output output(options.common.json);
+    if (options.model.empty()) return list_models(output);
+    const ZooEntry& entry = known_model(options.model);
+    const Session session(session_options(options.common));
+    const DType dtype = session.options().dtype;
+    const Mode mode = options.evaluation ? Mode::Evaluation : Mode::Training;
+
+    ModelOptions shape = model_options(options.common, mode, 1);
+    const Model model = make_model(entry.name, shape);
+    require(shape.batch % options.micro_batches == 0, "{} micro-batches do not divide a batch of {}", options.micro_batches, shape.batch);
+    ModelOptions part = shape;
+    part.mode = Mode::Training;
+    part.batch /= options.micro_batches;
+    shape.mode = Mode::Evaluation;
+    const Optimizer optimizer{.rule = {.rule = rule_named(options.optimizer)}};
+    const Program training =
+        session.compile(training_graph(make_model(entry.name, part), optimizer, {.micro_batches = options.micro_batches}));
+    const Program evaluation = session.compile(evaluation_graph(make_model(entry.name, shape)));
+
+    const auto rows = layers_of(model.graph, dtype);
+    LayerRow sum;
+    Table table({{"layer"},
+                 {"kind"},
+                 {"output"},
+                 {"parameters", Table::Align::Right},
+                 {"FLOP", Table::Align::Right},
+                 {"moved", Table::Align::Right}});
+    Json layers = Json::array();
+    for (const LayerRow& row : rows) {
+        table.add({row.name, row.kind, to_string(row.output), row.parameters > 0 ? grouped(row.parameters) : "", short_number(row.flops),
+                   short_bytes(row.bytes)});
+        layers.push_back({{"name", row.name},
+                          {"kind", row.kind},
+                          {"output", to_string(row.output)},
+                          {"parameters", row.parameters},
+                          {"flops", row.flops},
+                          {"bytes", row.bytes}});
+        sum.parameters += row.parameters;
+        sum.flops += row.flops;
+        sum.bytes += row.bytes;
+    }
+    const WorkDepth cost = work_depth(model.graph);
+    const double parallelism = cost.depth > 0 ? cost.work / cost.depth : 0;
+    const Shape& input = model.graph.shape(model.graph.input("input"));
+    const Program& chosen = options.evaluation ? evaluation : training;
+
+    output.line("{}: {}; input {}, in {} mode, {} on backend {}\n", entry.name, entry.summary, to_string(input),
+                options.evaluation ? "evaluation" : "training", name_of(dtype), session.options().backend);
+    output.write(table.text());
+    output.line("\nparameters           {}", grouped(sum.parameters));
+    output.line("forward pass         {}FLOP, moves {}", short_number(sum.flops) + (sum.flops < 999.5 ? " " : ""), short_bytes(sum.bytes));
+    output.line("work and depth       {} multiply-adds and combining operations, the longest chain {} (activations not counted)",
+                grouped(static_cast<int64_t>(cost.work)), grouped(static_cast<int64_t>(cost.depth)));
+    output.line("average parallelism  {}", short_number(parallelism));
+    output.line("memory, training     {} (optimizer {})", memory_text(training.memory), options.optimizer);
+    output.line("memory, evaluation   {}", memory_text(evaluation.memory));
+    if (options.program) output.write("\n" + listing(chosen));
+
+    Json document{{"model", entry.name},
+                  {"input", to_string(input.slice(1))},
+                  {"classes", model.classes},
+                  {"batch", input[0]},
+                  {"mode", options.evaluation ? "evaluation" : "training"},
+                  {"dtype", name_of(dtype)},
+                  {"backend", session.options().backend},
+                  {"layers", layers},
+                  {"parameters", sum.parameters},
+                  {"flops", sum.flops},
+                  {"bytes", sum.bytes},
+                  {"work", cost.work},
+                  {"depth", cost.depth},
+                  {"average_parallelism", parallelism},
+                  {"optimizer", options.optimizer},
+                  {"micro_batches", options.micro_batches},
+                  {"memory", {{"training", to_json(training.memory)}, {"evaluation", to_json(evaluation.memory)}}}};
+    if (options.program) document["program"] = convoy::to_json(chosen);
+    output.result(document);
+    return 0;
+}
+
+}  // namespace
+
+Command add_show(CLI::App& program) {
+    CLI::App* const parser = program.add_subcommand("show", "");
+    describe(*parser,
+             "Show a model: its layers with shapes, parameters, work and bytes, the depth of its computation, and the memory planned for a step.\n"
+             "With --program, the instructions that a step runs and the bytes that each must move. Without a model, list those that there are.",
+             "  convoy show\n"
+             "  convoy show resnet18 --batch 8\n"
+             "  convoy show lenet5 --batch 64 --program\n"
+             "  convoy show unet3d --input 1x32x32x32 --evaluation --json unet.json");
+    const auto options = std::make_shared<ShowOptions>();
+    add_model(*parser, options->model);
+    parser->add_flag("--program", options->program, "Print the program of a training step, instruction by instruction");
+    parser->add_flag("--evaluation", options->evaluation, "The model, and its program, in evaluation mode");
+    add_optimizer(*parser, options->optimizer);
+    add_micro_batches(*parser, options->micro_batches);
+    add_common(*parser, options->common, "1");
+    return {parser, [options] { return show(*options); }};
+}
+
+}  // namespace convoy

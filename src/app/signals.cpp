@@ -1,0 +1,53 @@
+#include "app/signals.h"
+
+#include <array>
+#include <csignal>
+
+#include <unistd.h>
+
+#include "base/error.h"
+
+namespace convoy {
+
+namespace {
+
+// A signal handler has no argument of ours, so what it touches must be static.
+std::atomic<bool> stop_asked{false};
+std::atomic<int> caught{0};
+std::array<char, 256> notice_text{};
+std::atomic<size_t> notice_size{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void on_signal(int signal) {
+    if (stop_asked.exchange(true)) _exit(128 + signal);
+    caught = signal;
+    // Nothing can be done here about a terminal that is gone.
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, notice_text.data(), notice_size);
+}
+
+void handle(void (*handler)(int)) {
+    struct sigaction action {};
+    action.sa_handler = handler;
+    action.sa_flags = SA_RESTART;
+    for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+StopSignals::StopSignals(const std::string& notice) {
+    const std::string text = "\n" + notice + "\n";
+    CONVOY_CHECK(text.size() <= notice_text.size(), "a notice of {} characters", text.size());
+    text.copy(notice_text.data(), text.size());
+    notice_size = text.size();
+    stop_asked = false;
+    caught = 0;
+    handle(on_signal);
+}
+
+StopSignals::~StopSignals() { handle(SIG_DFL); }
+
+const std::atomic<bool>& StopSignals::stop() const { return stop_asked; }
+
+int StopSignals::exit_code() const { return 128 + caught; }
+
+}  // namespace convoy

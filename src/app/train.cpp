@@ -1,0 +1,155 @@
+// Trains a network, shows how it goes, and ends by saying what came of it and what to try next.
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+
+#include <CLI/App.hpp>
+
+#include "app/command.h"
+#include "app/curves.h"
+#include "app/output.h"
+#include "app/progress.h"
+#include "app/signals.h"
+#include "app/table.h"
+#include "app/train_options.h"
+#include "base/log.h"
+#include "train/trainer.h"
+
+namespace convoy {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// runs/MODEL-YYYYMMDD-HHMMSS, with a number behind it when that exists.
+std::string fresh_directory(const std::string& model) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    localtime_r(&now, &local);
+    std::array<char, 32> stamp{};
+    std::strftime(stamp.data(), stamp.size(), "%Y%m%d-%H%M%S", &local);
+    const std::string first = fmt::format("runs/{}-{}", model, stamp.data());
+    std::string name = first;
+    std::error_code ignored;
+    for (int n = 2; fs::exists(name, ignored); ++n) name = fmt::format("{}-{}", first, n);
+    return name;
+}
+
+void require_fresh(const std::string& directory) {
+    std::error_code failed;
+    if (!fs::exists(directory, failed)) return;
+    require(fs::is_directory(directory, failed), "run directory {}: it is a file", directory);
+    const bool empty = fs::is_empty(directory, failed);
+    require(!failed, "run directory {}: {}", directory, failed.message());
+    require(empty, "run directory {} is not empty; choose another, or go on with the run that is in it by --resume {}", directory, directory);
+}
+
+TrainConfig configuration(const TrainArguments& arguments) {
+    if (!arguments.model.empty()) known_model(arguments.model);
+    TrainConfig config;
+    if (resumes(arguments)) {
+        const std::string directory = resumed_directory(arguments);
+        config = read_config(directory);
+        apply(arguments, config);
+        config.run_dir = directory;
+    } else {
+        if (arguments.model.empty()) throw UsageError("train: say which MODEL to train; `convoy show` lists them");
+        config = new_config(arguments);
+        config.run_dir = arguments.run_dir.empty() ? fresh_directory(config.model) : arguments.run_dir;
+        require_fresh(config.run_dir);
+    }
+    require_valid(config);
+    return config;
+}
+
+Json value_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json document(const TrainStart& start, const TrainResult& result, const std::string& curves) {
+    const TrainConfig& config = start.config;
+    return {{"model", config.model},
+            {"data", config.data.name},
+            {"test_accuracy", value_or_null(result.test_accuracy)},
+            {"loss", result.train_loss},
+            {"test_loss", value_or_null(result.test_loss)},
+            {"train_accuracy", value_or_null(result.train_accuracy)},
+            {"best_accuracy", value_or_null(result.best_accuracy)},
+            {"samples_per_s", result.samples_per_s},
+            {"seconds", result.seconds},
+            {"data_wait_s", result.data_wait_s},
+            {"steps", result.steps},
+            {"epochs", result.epochs},
+            {"stopped_early", result.stopped_early},
+            {"run_dir", config.run_dir},
+            {"curves", curves.empty() ? Json(nullptr) : Json(curves)},
+            {"parameters", start.parameters},
+            {"arena_bytes", start.arena_bytes},
+            {"state_bytes", start.state_bytes},
+            {"batch", config.batch},
+            {"backend", config.backend},
+            {"dtype", name_of(config.dtype)},
+            {"threads", config.threads},
+            {"seed", config.seed}};
+}
+
+// The picture is a help, not a result: a run that cannot draw it has still trained.
+std::string draw(const std::string& run_dir) {
+    try {
+        return draw_curves(run_dir).string();
+    } catch (const Error& e) {
+        warn("no picture of the curves: {}", e.what());
+        return "";
+    }
+}
+
+void summarise(const Output& output, const std::string& program, const TrainConfig& config, const TrainResult& result, const std::string& curves) {
+    output.line("");
+    if (result.stopped_early) output.line("Stopped after step {}; go on with: {} train --resume {}", result.steps, program, config.run_dir);
+    if (result.test_accuracy) {
+        const bool earlier = result.best_accuracy && *result.best_accuracy > *result.test_accuracy;
+        output.line("Test accuracy  {}{}", percent(*result.test_accuracy), earlier ? fmt::format(" (best {})", percent(*result.best_accuracy)) : "");
+    } else if (result.test_loss) {
+        output.line("Test loss      {:.6g}", *result.test_loss);
+    }
+    output.line("Training loss  {:.6g}", result.train_loss);
+    output.line("Time           {}, {} samples/s while training", short_time(result.seconds), grouped(static_cast<int64_t>(result.samples_per_s)));
+    output.line("Run            {}: metrics.jsonl, config.json, checkpoints/{}", config.run_dir, curves.empty() ? "" : ", curves.png");
+    if (result.stopped_early) return;
+    output.line("\nWhat to try next:");
+    output.line("  {} eval {}", program, config.run_dir);
+    output.line("  {} train --resume {} --epochs {}", program, config.run_dir, 2 * config.epochs);
+    output.line("  {} show {} --batch {} --program", program, config.model, config.batch);
+}
+
+int train_command(const TrainArguments& arguments, const std::string& program) {
+    const Output output(arguments.common.json);
+    const TrainConfig config = configuration(arguments);
+    const StopSignals signals("finishing this step, writing a checkpoint (again to quit at once)");
+    TrainStart start;
+    TrainResult result;
+    {
+        ProgressDisplay display(output);
+        result = train(config, {.resume = resumes(arguments), .stop = &signals.stop()}, display);
+        start = display.start();
+    }
+    const std::string curves = draw(config.run_dir);
+    summarise(output, program, start.config, result, curves);
+    output.result(document(start, result, curves));
+    return result.stopped_early ? signals.exit_code() : 0;
+}
+
+}  // namespace
+
+Command add_train(CLI::App& program) {
+    CLI::App* const parser = program.add_subcommand("train", "");
+    describe(*parser,
+             "Train a model on a dataset, validating after each epoch. Metrics, configuration, checkpoints and a picture of the curves go to a run\n"
+             "directory; Ctrl-C ends the run cleanly with a checkpoint, and --resume goes on as if nothing had happened.",
+             "  convoy train lenet5 --data mnist --epochs 3\n"
+             "  convoy train lenet5 --data mnist --optimizer adam --schedule cosine --warmup 0.5 --run-dir runs/adam\n"
+             "  convoy train resnet18_cifar --data synthetic --batch 32 --micro-batches 2\n"
+             "  convoy train --resume runs/adam --epochs 6");
+    const auto arguments = add_train_options(*parser);
+    return {parser, [arguments, &program] { return train_command(*arguments, program.get_name()); }};
+}
+
+}  // namespace convoy

@@ -1,0 +1,166 @@
+#include "app/train_options.h"
+
+#include <CLI/App.hpp>
+
+namespace convoy {
+
+namespace {
+
+// Adds an option whose value is stored in `values` by the parser and put into a configuration by `change`.
+class Adder {
+  public:
+    Adder(CLI::App& parser, const std::shared_ptr<TrainArguments>& arguments) : parser_(parser), arguments_(*arguments) {}
+
+    template <class T>
+    CLI::Option* add(const std::string& name, T TrainConfig::*field, const std::string& text, const std::string& help) {
+        return add(name, arguments_.values.*field, text, help, [this_ = &arguments_, field](TrainConfig& c) { c.*field = this_->values.*field; });
+    }
+    template <class T>
+    CLI::Option* add(const std::string& name, T& value, const std::string& text, const std::string& help, std::function<void(TrainConfig&)> change) {
+        CLI::Option* const option = parser_.add_option(name, value, help)->option_text(text);
+        arguments_.changes.emplace_back(option, std::move(change));
+        return option;
+    }
+    void flag(const std::string& name, bool& value, const std::string& help, std::function<void(TrainConfig&)> change) {
+        arguments_.changes.emplace_back(parser_.add_flag(name, value, help), std::move(change));
+    }
+    void changes_by(const CLI::Option* option, std::function<void(TrainConfig&)> change) { arguments_.changes.emplace_back(option, std::move(change)); }
+
+  private:
+    CLI::App& parser_;
+    TrainArguments& arguments_;
+};
+
+void add_data(Adder& adder, TrainArguments& a) {
+    DataConfig& data = a.values.data;
+    adder.add("--data", data.name, "D", "mnist, synthetic, or a directory with IDX files (default: mnist)", [&](TrainConfig& c) { c.data.name = data.name; });
+    adder.add("--data-dir", data.path, "DIR", "Where the files of mnist are (default: the usual places)", [&](TrainConfig& c) { c.data.path = data.path; });
+    const auto limit = [](TrainConfig& c, int64_t DataConfig::*most, int64_t DataConfig::*made, int64_t count) {
+        c.data.*(c.data.name == "synthetic" ? made : most) = count;
+    };
+    allow_whole(adder.add("--train-samples", a.train_samples, "N", "Train on the first N samples (default: all; synthetic: 1024)",
+                          [&, limit](TrainConfig& c) { limit(c, &DataConfig::most_train, &DataConfig::synthetic_train, a.train_samples); }),
+                1);
+    allow_whole(adder.add("--test-samples", a.test_samples, "N", "Test on the first N samples (default: all; synthetic: 256)",
+                          [&, limit](TrainConfig& c) { limit(c, &DataConfig::most_test, &DataConfig::synthetic_test, a.test_samples); }),
+                1);
+}
+
+void add_optimizer_options(CLI::App& parser, Adder& adder, TrainArguments& a) {
+    adder.changes_by(add_optimizer(parser, a.optimizer), [&](TrainConfig& c) { c.optimizer.rule.rule = rule_named(a.optimizer); });
+    UpdateRule& rule = a.values.optimizer.rule;
+    allow_real(adder.add("--momentum", rule.momentum, "X", "Of momentum, nesterov, rmsprop and lars (default: 0.9; rmsprop: 0)",
+                         [&](TrainConfig& c) { c.optimizer.rule.momentum = rule.momentum; }),
+               {.low = 0, .high = 1});
+    allow_real(adder.add("--weight-decay", rule.weight_decay, "X", "(default: 0)", [&](TrainConfig& c) { c.optimizer.rule.weight_decay = rule.weight_decay; }),
+               {.low = 0});
+    allow_real(adder.add("--clip-norm", a.values.optimizer.clip_norm, "X", "Limit on the norm of the whole gradient (default: none)",
+                         [&](TrainConfig& c) { c.optimizer.clip_norm = a.values.optimizer.clip_norm; }),
+               {.low = 0});
+}
+
+void add_schedule(Adder& adder, TrainArguments& a) {
+    Schedule& schedule = a.values.schedule;
+    allow_real(adder.add("--lr", schedule.lr, "X", "Learning rate (default: one that usually suits the optimizer)",
+                         [&](TrainConfig& c) { c.schedule.lr = schedule.lr; }),
+               {.low = 0, .open = true});
+    allow_only(adder.add("--schedule", a.schedule, "NAME", "How the rate falls: constant, step or cosine (default: constant)",
+                         [&](TrainConfig& c) { c.schedule.decay = decay_named(a.schedule); }),
+               {"constant", "step", "cosine"});
+    allow_whole(adder.add("--step-epochs", schedule.every_epochs, "E", "With --schedule step: epochs between two steps (default: 30)",
+                          [&](TrainConfig& c) { c.schedule.every_epochs = schedule.every_epochs; }),
+                1);
+    allow_real(adder.add("--gamma", schedule.gamma, "X", "With --schedule step: factor of each step (default: 0.1)",
+                         [&](TrainConfig& c) { c.schedule.gamma = schedule.gamma; }),
+               {.low = 0, .open = true});
+    allow_real(adder.add("--warmup", schedule.warmup_epochs, "E", "Epochs over which the rate rises to --lr first (default: 0)",
+                         [&](TrainConfig& c) { c.schedule.warmup_epochs = schedule.warmup_epochs; }),
+               {.low = 0});
+    allow_whole(adder.add("--reference-batch", schedule.reference_batch, "B", "The batch that --lr is for; the rate is scaled to the real one",
+                          [&](TrainConfig& c) { c.schedule.reference_batch = schedule.reference_batch; }),
+                1);
+}
+
+void add_run(CLI::App& parser, Adder& adder, TrainArguments& a) {
+    parser.add_option("--run-dir", a.run_dir, "Where metrics, configuration and checkpoints go (default: runs/MODEL-TIME)")->option_text("DIR");
+    a.resume_option = parser.add_option("--resume", a.resume, "Go on in this run directory, or in --run-dir")->expected(0, 1)->option_text("[DIR]");
+    allow_whole(adder.add("--checkpoint-every", &TrainConfig::checkpoint_every, "STEPS", "Also between the ends of epochs (default: no)"), 0);
+    allow_whole(adder.add("--keep", &TrainConfig::keep, "N", "Checkpoints to keep, the newest ones (default: 3)"), 1);
+    allow_whole(adder.add("--log-every", &TrainConfig::log_every, "STEPS", "Between two lines of metrics; 0: epochs only (default: 50)"), 0);
+}
+
+// Options that all commands have: as changes of a configuration.
+void add_common_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
+    add_common(parser, a.common, "64");
+    const CommonOptions& common = a.common;
+    adder.changes_by(parser.get_option("--threads"), [&](TrainConfig& c) { c.threads = common.threads; });
+    adder.changes_by(parser.get_option("--backend"), [&](TrainConfig& c) { c.backend = common.backend; });
+    adder.changes_by(parser.get_option("--dtype"), [&](TrainConfig& c) { c.dtype = dtype_named(common.dtype); });
+    adder.changes_by(parser.get_option("--seed"), [&](TrainConfig& c) { c.seed = common.seed; });
+    adder.changes_by(parser.get_option("--input"), [&](TrainConfig& c) { c.input = parse_dims(common.input); });
+    adder.changes_by(parser.get_option("--classes"), [&](TrainConfig& c) { c.classes = common.classes; });
+    adder.changes_by(parser.get_option("--batch"), [&](TrainConfig& c) { c.batch = common.batch; });
+}
+
+double usual_rate(Rule rule) {
+    switch (rule) {
+        case Rule::Sgd: return 0.05;
+        case Rule::Momentum:
+        case Rule::Nesterov:
+        case Rule::AdaGrad: return 0.01;
+        case Rule::RmsProp:
+        case Rule::Adam:
+        case Rule::AdamW: return 0.001;
+        case Rule::Lars: return 5;
+        case Rule::Lamb: return 0.005;
+    }
+    return 0.01;
+}
+
+}  // namespace
+
+std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser) {
+    const auto arguments = std::make_shared<TrainArguments>();
+    TrainArguments& a = *arguments;
+    Adder adder(parser, arguments);
+    adder.changes_by(add_model(parser, a.model), [&a](TrainConfig& c) { c.model = a.model; });
+    add_data(adder, a);
+    allow_whole(adder.add("--epochs", &TrainConfig::epochs, "E", "Times through the data (default: 1)"), 1);
+    adder.changes_by(add_micro_batches(parser, a.values.micro_batches), [&a](TrainConfig& c) { c.micro_batches = a.values.micro_batches; });
+    add_optimizer_options(parser, adder, a);
+    add_schedule(adder, a);
+    allow_real(adder.add("--label-smoothing", &TrainConfig::label_smoothing, "X", "(default: 0)"), {.low = 0, .high = 0.999});
+    adder.flag("--no-dropout", a.no_dropout, "Leave the model's dropout layers out", [](TrainConfig& c) { c.dropout = false; });
+    adder.flag("--no-validation", a.no_validation, "Do not test after each epoch", [](TrainConfig& c) { c.validate = false; });
+    add_run(parser, adder, a);
+    add_common_changes(parser, adder, a);
+    return arguments;
+}
+
+bool resumes(const TrainArguments& arguments) { return arguments.resume_option->count() > 0; }
+
+std::string resumed_directory(const TrainArguments& arguments) {
+    const std::string& named = arguments.resume.empty() ? arguments.run_dir : arguments.resume;
+    if (named.empty()) throw UsageError("train: --resume needs the directory of the run to go on with: --resume DIR");
+    if (!arguments.resume.empty() && !arguments.run_dir.empty() && arguments.resume != arguments.run_dir)
+        throw UsageError(fmt::format("train: --resume says {}, --run-dir says {}; a run goes on in its own directory", arguments.resume, arguments.run_dir));
+    return named;
+}
+
+void apply(const TrainArguments& arguments, TrainConfig& config) {
+    for (const auto& [option, change] : arguments.changes)
+        if (option->count() > 0) change(config);
+}
+
+TrainConfig new_config(const TrainArguments& arguments) {
+    TrainConfig config;
+    const SessionOptions session = session_options(arguments.common);
+    config.backend = session.backend;
+    config.threads = session.threads;
+    config.schedule.lr = usual_rate(rule_named(arguments.optimizer));
+    if (arguments.optimizer == "rmsprop") config.optimizer.rule.momentum = 0;
+    apply(arguments, config);
+    return config;
+}
+
+}  // namespace convoy

@@ -1,0 +1,43 @@
+// The options of `train` as changes to a configuration: a new run applies them to the defaults, a resumed one to what the run began with.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/options.h"
+#include "train/config.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace convoy {
+
+struct TrainArguments {
+    CommonOptions common;
+    std::string model, run_dir, resume;
+    TrainConfig values;  // what was given; fields that were not are meaningless
+    std::string optimizer = "momentum", schedule = "constant";
+    int64_t train_samples = 0, test_samples = 0;
+    bool no_validation = false, no_dropout = false;
+    const CLI::Option* resume_option = nullptr;
+
+    // In the order in which they are to be applied; those whose option was given.
+    std::vector<std::pair<const CLI::Option*, std::function<void(TrainConfig&)>>> changes;
+};
+
+std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser);
+
+bool resumes(const TrainArguments& arguments);
+// The directory to go on in. UsageError when none was named.
+std::string resumed_directory(const TrainArguments& arguments);
+// Changes what the command line says; what it does not say stays.
+void apply(const TrainArguments& arguments, TrainConfig& config);
+// The configuration of a new run. The learning rate, unless given, is one that usually works with the optimizer.
+TrainConfig new_config(const TrainArguments& arguments);
+
+}  // namespace convoy

@@ -1,0 +1,188 @@
+#include "exec/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+#include "kernels/reference/reference.h"
+
+namespace convoy {
+
+namespace {
+
+Tensor in_f64(const Tensor& t) { return is_floating(t.dtype()) ? t.to(DType::f64) : t; }
+
+double norm(const Tensor& t) {
+    double sum = 0;
+    for (int64_t i = 0; i < t.numel(); ++i) sum += element(t, i) * element(t, i);
+    return std::sqrt(sum);
+}
+
+double distance(const Tensor& a, const Tensor& b) {
+    double sum = 0;
+    for (int64_t i = 0; i < a.numel(); ++i) sum += (element(a, i) - element(b, i)) * (element(a, i) - element(b, i));
+    return std::sqrt(sum);
+}
+
+DType wide(DType type) { return is_floating(type) ? DType::f64 : type; }
+
+class Check {
+  public:
+    Check(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds, const StepContext& context)
+        : program_(program), backend_(backend), context_(context), truth_(program.slots.size()) {
+        for (const auto& [name, slot] : program.inputs) set_truth(slot, in_f64(feeds.at(name)));
+        for (size_t s = 0; s < program.slots.size(); ++s) {
+            const Slot& slot = program.slots[s];
+            if (slot.state == kNone || written_.count(place(slot))) continue;
+            set_truth(static_cast<SlotId>(s), in_f64(feeds.at(program.states[static_cast<size_t>(slot.state)].spec.name)).reshaped(slot.desc.shape));
+        }
+    }
+
+    std::vector<InstructionError> run() {
+        std::vector<InstructionError> errors;
+        double squared_gradient = 0;
+        for (size_t i = 0; i < program_.instructions.size(); ++i) {
+            const Instruction& in = program_.instructions[i];
+            errors.push_back({static_cast<int>(i), fmt::format("{}: {}", in.layer, text_of(in)), 0});
+            const std::vector<Tensor> expected = compute_truth(in), found = compute(in);
+            for (size_t o = 0; o < expected.size(); ++o) {
+                judged_.push_back({i, feeds_update(in.outputs[o]), norm(expected[o]), distance(found[o], expected[o])});
+                if (judged_.back().parameter_gradient) squared_gradient += judged_.back().norm * judged_.back().norm;
+                set_truth(in.outputs[o], expected[o]);
+            }
+        }
+        for (const Judged& j : judged_) {
+            const double scale = j.parameter_gradient ? std::max(j.norm, 1e-3 * std::sqrt(squared_gradient)) : j.norm;
+            const double error = j.distance == 0 ? 0 : j.distance / scale;
+            double& worst = errors[j.instruction].error;
+            if (!(error <= worst)) worst = std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
+        }
+        return errors;
+    }
+
+  private:
+    struct Judged {
+        size_t instruction;
+        bool parameter_gradient;
+        double norm, distance;
+    };
+
+    // Where a slot lies: two slots at one place are views of each other, or one is written over the other.
+    using Place = std::pair<int, int64_t>;
+    static Place place(const Slot& slot) { return {slot.state, slot.state == kNone ? slot.offset : 0}; }
+
+    bool feeds_update(SlotId slot) const {
+        for (const Instruction& in : program_.instructions)
+            if (in.phase == Phase::Update && in.inputs.size() > 1 && in.inputs[1] == slot) return true;
+        return false;
+    }
+
+    void set_truth(SlotId slot, Tensor value) {
+        truth_[static_cast<size_t>(slot)] = std::make_unique<Tensor>(std::move(value));
+        written_[place(program_.slot(slot))] = slot;
+    }
+
+    const Tensor& truth(SlotId id) {
+        const Slot& slot = program_.slot(id);
+        if (!truth_[static_cast<size_t>(id)]) {  // a view of what was last written there
+            const auto at = written_.find(place(slot));
+            CONVOY_CHECK(at != written_.end(), "\"{}\" is read before it is written", slot.name);
+            truth_[static_cast<size_t>(id)] = std::make_unique<Tensor>(truth_[static_cast<size_t>(at->second)]->reshaped(slot.desc.shape));
+        }
+        return *truth_[static_cast<size_t>(id)];
+    }
+
+    std::vector<Tensor> compute_truth(const Instruction& in) {
+        std::vector<Tensor> results;
+        if (std::holds_alternative<Copy>(in.action)) return {truth(in.inputs[0])};
+        const Problem& problem = std::get<Compute>(in.action).problem;
+        std::vector<Tensor> tensors;
+        std::vector<Operand> operands;
+        for (size_t t = 0; t < problem.tensors.size(); ++t) {
+            TensorDesc desc = problem.tensors[t];
+            desc.dtype = wide(desc.dtype);
+            tensors.push_back(t < in.inputs.size() ? truth(in.inputs[t]) : Tensor(desc.shape, desc.dtype));
+            operands.push_back({nullptr, desc, Layout::plain()});
+        }
+        for (size_t t = 0; t < tensors.size(); ++t) operands[t].data = tensors[t].data();
+        for (const auto& step : problem.steps) {
+            std::vector<Operand> inputs, outputs;
+            std::vector<TensorDesc> input_descs, output_descs;
+            for (const int t : step.inputs) {
+                inputs.push_back(operands[static_cast<size_t>(t)]);
+                input_descs.push_back(inputs.back().desc);
+            }
+            for (const int t : step.outputs) {
+                outputs.push_back(operands[static_cast<size_t>(t)]);
+                output_descs.push_back(outputs.back().desc);
+            }
+            const Buffer workspace(reference_workspace_bytes(step.op, input_descs, output_descs, 1));
+            run_reference(step.op, inputs, outputs, workspace.data(), 1, context_);
+        }
+        for (int o = 0; o < problem.outputs; ++o) results.push_back(tensors[static_cast<size_t>(problem.inputs + o)]);
+        return results;
+    }
+
+    // The instruction on the backend, in memory of its own that overlaps as the plan's does.
+    std::vector<Tensor> compute(const Instruction& in) {
+        std::map<Place, std::unique_ptr<Memory>> memory;
+        const auto operand = [&](SlotId id) {
+            const Slot& slot = program_.slot(id);
+            auto& block = memory[place(slot)];
+            if (!block) {
+                block = backend_.allocate(slot.bytes);
+                std::memset(block->data(), 0xFF, static_cast<size_t>(slot.bytes));  // NaN in every floating type
+            }
+            return Operand{block->data(), slot.desc, slot.layout};
+        };
+        KernelRequest request;
+        for (const SlotId id : in.outputs) request.outputs.push_back(operand(id));
+        for (const SlotId id : in.inputs) {
+            request.inputs.push_back(operand(id));
+            backend_.upload(truth(id).to(program_.slot(id).desc.dtype), request.inputs.back());
+        }
+        std::unique_ptr<Memory> workspace;
+        std::unique_ptr<Kernel> kernel;
+        if (const auto* compute = std::get_if<Compute>(&in.action)) {
+            request.problem = compute->problem;
+            request.algorithm = compute->algorithm;
+            workspace = backend_.allocate(compute->workspace_bytes);
+            request.workspace = workspace->data();
+            kernel = backend_.prepare(request);
+        } else {
+            kernel = backend_.prepare_copy(request.inputs[0], request.outputs[0]);
+        }
+        kernel->run(context_);
+        backend_.synchronize();
+        std::vector<Tensor> results;
+        for (size_t o = 0; o < in.outputs.size(); ++o) {
+            const Slot& slot = program_.slot(in.outputs[o]);
+            results.emplace_back(slot.desc.shape, slot.desc.dtype);
+            backend_.download(request.outputs[o], results.back());
+        }
+        return results;
+    }
+
+    const Program& program_;
+    Backend& backend_;
+    StepContext context_;
+    std::vector<std::unique_ptr<Tensor>> truth_;  // by slot
+    std::map<Place, SlotId> written_;
+    std::vector<Judged> judged_;
+};
+
+}  // namespace
+
+std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds, const StepContext& context) {
+    return Check(program, backend, feeds, context).run();
+}
+
+InstructionError worst_of(const std::vector<InstructionError>& errors) {
+    CONVOY_CHECK(!errors.empty(), "no instructions were checked");
+    return *std::max_element(errors.begin(), errors.end(), [](const auto& a, const auto& b) { return a.error < b.error; });
+}
+
+}  // namespace convoy

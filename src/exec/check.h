@@ -1,0 +1,28 @@
+// The teacher-forced check of a backend: every instruction of a program by itself, on the inputs that a float64 run of the reference had, against
+// what that run computed. Rounding cannot build up from layer to layer, so each kernel is held to its own tolerance.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "program/program.h"
+#include "tensor/tensor.h"
+
+namespace convoy {
+
+struct InstructionError {
+    int instruction = 0;
+    std::string text;  // layer and what was computed
+    double error = 0;  // ||result - truth|| / max(||truth||, for a parameter's gradient 1e-3 of the norm of the whole gradient)
+};
+
+// Runs the program so, one instruction after the other, in fresh memory with outputs poisoned first. `feeds` gives the inputs and states by name
+// (f64 or i32). The result has one entry per instruction, in order; a number that is not finite gives an error that is not finite.
+std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds, const StepContext& context);
+
+// The largest of them.
+InstructionError worst_of(const std::vector<InstructionError>& errors);
+
+}  // namespace convoy

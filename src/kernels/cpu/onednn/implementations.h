@@ -1,0 +1,11 @@
+// The implementations that oneDNN backs.
+#pragma once
+
+#include "kernels/cpu/implementation.h"
+
+namespace convoy::cpu {
+
+const Implementation& onednn_conv();
+const Implementation& onednn_linear();
+
+}  // namespace convoy::cpu

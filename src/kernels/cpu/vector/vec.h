@@ -1,0 +1,186 @@
+// N floats as one value: one register of the instruction set that the file is compiled for, or several. And what else the kernels of this
+// folder share. Everything is in a namespace of the instruction set's own (CONVOY_ISA), whose registers hold CONVOY_WIDTH floats.
+#pragma once
+
+#include <cstdint>
+
+#define CONVOY_INLINE __attribute__((always_inline)) inline
+
+namespace convoy::cpu::vec::CONVOY_ISA {
+
+template <int N>
+struct Native;
+template <>
+struct Native<1> {
+    using Float = float;
+    using Int = int32_t;
+    using Byte = uint8_t;
+};
+template <>
+struct Native<4> {
+    using Float __attribute__((vector_size(16))) = float;
+    using Int __attribute__((vector_size(16))) = int32_t;
+    using Byte __attribute__((vector_size(4))) = uint8_t;
+};
+template <>
+struct Native<8> {
+    using Float __attribute__((vector_size(32))) = float;
+    using Int __attribute__((vector_size(32))) = int32_t;
+    using Byte __attribute__((vector_size(8))) = uint8_t;
+};
+template <>
+struct Native<16> {
+    using Float __attribute__((vector_size(64))) = float;
+    using Int __attribute__((vector_size(64))) = int32_t;
+    using Byte __attribute__((vector_size(16))) = uint8_t;
+};
+
+template <int N>
+inline constexpr int kWidthOf = N < CONVOY_WIDTH ? N : CONVOY_WIDTH;
+
+template <int N>
+struct Vec {
+    static constexpr int kParts = N / kWidthOf<N>;
+    typename Native<kWidthOf<N>>::Float part[kParts];
+};
+template <int N>
+struct IntVec {
+    static constexpr int kParts = N / kWidthOf<N>;
+    typename Native<kWidthOf<N>>::Int part[kParts];
+};
+// What a comparison gives: every lane all ones or zero (for N = 1: true or false).
+template <int N>
+struct MaskVec {
+    static constexpr int kParts = N / kWidthOf<N>;
+    typename Native<kWidthOf<N>>::Int part[kParts];
+};
+
+template <int N>
+CONVOY_INLINE Vec<N> load(const float* p) {
+    Vec<N> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <int N>
+CONVOY_INLINE void store(float* p, const Vec<N>& v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+template <int N>
+CONVOY_INLINE Vec<N> broadcast(float value) {
+    Vec<N> v;
+    for (int p = 0; p < Vec<N>::kParts; ++p) v.part[p] = value - typename Native<kWidthOf<N>>::Float{};
+    return v;
+}
+template <int N>
+CONVOY_INLINE IntVec<N> broadcast_int(int32_t value) {
+    IntVec<N> v;
+    for (int p = 0; p < Vec<N>::kParts; ++p) v.part[p] = value - typename Native<kWidthOf<N>>::Int{};
+    return v;
+}
+
+template <int N>
+CONVOY_INLINE Vec<N> operator+(Vec<N> a, const Vec<N>& b) {
+    for (int p = 0; p < Vec<N>::kParts; ++p) a.part[p] += b.part[p];
+    return a;
+}
+template <int N>
+CONVOY_INLINE Vec<N> operator-(Vec<N> a, const Vec<N>& b) {
+    for (int p = 0; p < Vec<N>::kParts; ++p) a.part[p] -= b.part[p];
+    return a;
+}
+template <int N>
+CONVOY_INLINE Vec<N> operator*(Vec<N> a, const Vec<N>& b) {
+    for (int p = 0; p < Vec<N>::kParts; ++p) a.part[p] *= b.part[p];
+    return a;
+}
+
+template <int N>
+CONVOY_INLINE MaskVec<N> operator<=(const Vec<N>& a, const Vec<N>& b) {
+    MaskVec<N> m;
+    for (int p = 0; p < Vec<N>::kParts; ++p) m.part[p] = a.part[p] <= b.part[p];
+    return m;
+}
+template <int N>
+CONVOY_INLINE MaskVec<N> operator>(const Vec<N>& a, const Vec<N>& b) {
+    MaskVec<N> m;
+    for (int p = 0; p < Vec<N>::kParts; ++p) m.part[p] = a.part[p] > b.part[p];
+    return m;
+}
+template <int N>
+CONVOY_INLINE MaskVec<N> is_number(const Vec<N>& a) {
+    MaskVec<N> m;
+    for (int p = 0; p < Vec<N>::kParts; ++p) m.part[p] = a.part[p] == a.part[p];
+    return m;
+}
+template <int N>
+CONVOY_INLINE MaskVec<N> operator==(const IntVec<N>& a, const IntVec<N>& b) {
+    MaskVec<N> m;
+    for (int p = 0; p < Vec<N>::kParts; ++p) m.part[p] = a.part[p] == b.part[p];
+    return m;
+}
+
+template <int N>
+CONVOY_INLINE Vec<N> select(const MaskVec<N>& m, const Vec<N>& yes, const Vec<N>& no) {
+    Vec<N> v;
+    for (int p = 0; p < Vec<N>::kParts; ++p) v.part[p] = m.part[p] ? yes.part[p] : no.part[p];
+    return v;
+}
+template <int N>
+CONVOY_INLINE IntVec<N> select(const MaskVec<N>& m, const IntVec<N>& yes, const IntVec<N>& no) {
+    IntVec<N> v;
+    for (int p = 0; p < Vec<N>::kParts; ++p) v.part[p] = m.part[p] ? yes.part[p] : no.part[p];
+    return v;
+}
+// NaN stays NaN, as in every activation here.
+template <int N>
+CONVOY_INLINE Vec<N> relu(const Vec<N>& v) {
+    return select(v <= broadcast<N>(0), broadcast<N>(0), v);
+}
+
+// Positions in a window.
+template <int N>
+CONVOY_INLINE IntVec<N> load_where(const int32_t* p) {
+    IntVec<N> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <int N>
+CONVOY_INLINE void store_where(int32_t* p, const IntVec<N>& v) {
+    __builtin_memcpy(p, &v, sizeof v);
+}
+template <int N>
+CONVOY_INLINE IntVec<N> load_where(const uint8_t* p) {
+    constexpr int kWidth = kWidthOf<N>;
+    IntVec<N> v;
+    for (int i = 0; i < IntVec<N>::kParts; ++i) {
+        typename Native<kWidth>::Byte bytes;
+        __builtin_memcpy(&bytes, p + i * kWidth, kWidth);
+        if constexpr (N == 1)
+            v.part[i] = bytes;
+        else
+            v.part[i] = __builtin_convertvector(bytes, typename Native<kWidth>::Int);
+    }
+    return v;
+}
+template <int N>
+CONVOY_INLINE void store_where(uint8_t* p, const IntVec<N>& v) {
+    constexpr int kWidth = kWidthOf<N>;
+    for (int i = 0; i < IntVec<N>::kParts; ++i) {
+        typename Native<kWidth>::Byte bytes;
+        if constexpr (N == 1)
+            bytes = static_cast<uint8_t>(v.part[i]);
+        else
+            bytes = __builtin_convertvector(v.part[i], typename Native<kWidth>::Byte);
+        __builtin_memcpy(p + i * kWidth, &bytes, kWidth);
+    }
+}
+
+// Lanes<N>{} tells a generic lambda how many elements to take at once.
+template <int N>
+struct Lanes {
+    static constexpr int n = N;
+};
+
+CONVOY_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+}  // namespace convoy::cpu::vec::CONVOY_ISA

@@ -1,0 +1,67 @@
+#include "train/evaluate.h"
+
+#include <chrono>
+
+#include "model/autodiff.h"
+#include "train/checkpoint.h"
+#include "train/task.h"
+#include "train/weights.h"
+
+namespace convoy {
+
+namespace {
+
+std::unique_ptr<BatchProgram> load(Session& session, const TrainConfig& config, int64_t samples) {
+    return std::make_unique<BatchProgram>(session, evaluation_graph(make_model(config, Mode::Evaluation, samples)), samples, 1);
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Session& session, const Dataset& dataset, const TrainConfig& config)
+    : session_(session), dataset_(dataset), order_(dataset.size(), config.batch / config.micro_batches, 0, false) {
+    full_ = load(session, config, order_.batch_size());
+    if (const int64_t rest = dataset.size() % order_.batch_size(); rest > 0) last_ = load(session, config, rest);
+}
+
+std::optional<EvalResult> Evaluator::run(const std::atomic<bool>* stop) {
+    const auto begin = std::chrono::steady_clock::now();
+    Prefetcher batches(dataset_, order_, {.type = data_type_for(session_.options().dtype), .end_epoch = 1});
+    const StepContext context{.seed = session_.options().seed};
+    MetricSums sums;
+    bool classifies = false;
+    while (const Batch* batch = batches.next()) {
+        if (stop && *stop) return std::nullopt;
+        BatchProgram& program = batch->count == full_->samples() ? *full_ : *last_;
+        program.set(*batch);
+        if (!program.run(context))
+            throw NonFiniteError(fmt::format("the loss of batch {} of dataset \"{}\" is {}: {}", batch->position.batch + 1,
+                                             dataset_.info().name, program.loss(),
+                                             program.executor().find_non_finite(context).value_or("every layer's result is finite")));
+        sums.loss += program.loss() * static_cast<double>(batch->count);
+        sums.samples += batch->count;
+        if (const auto correct = program.correct()) {
+            classifies = true;
+            sums.correct += *correct;
+        }
+    }
+    const auto samples = static_cast<double>(sums.samples);
+    EvalResult result{.loss = sums.loss / samples, .samples = sums.samples};
+    if (classifies) result.accuracy = sums.correct / samples / static_cast<double>(numel(dataset_.info().target_shape));
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    result.samples_per_s = samples / result.seconds;
+    return result;
+}
+
+int64_t Evaluator::arena_bytes() const { return full_->executor().arena_bytes() + (last_ ? last_->executor().arena_bytes() : 0); }
+
+EvalResult evaluate(const TrainConfig& given, const std::filesystem::path& weights, const EvalOptions& options) {
+    const Task task = open_task(given, options.split == Split::Train ? Splits::TrainOnly : Splits::TestOnly);
+    const TrainConfig& config = task.config;
+    Session session(
+        {.backend = config.backend, .dtype = config.dtype, .threads = config.threads, .device = config.device, .seed = config.seed});
+    Evaluator evaluator(session, task.split(options.split), config);
+    if (!weights.empty()) load_weights(weights, session.state());
+    return evaluator.run(options.stop).value_or(EvalResult{});
+}
+
+}  // namespace convoy

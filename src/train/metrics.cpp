@@ -1,0 +1,64 @@
+#include "train/metrics.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace convoy {
+
+namespace {
+
+// Whether a run at `progress` had written this line. What is no line of ours stays.
+bool was_written(std::string_view line, const Progress& progress) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("kind")) return true;
+    const auto number = [&](const char* name) {
+        return json.contains(name) && json[name].is_number_integer() ? json[name].get<int64_t>() : 0;
+    };
+    return json["kind"] == "epoch" ? number("epoch") <= progress.epoch : number("step") <= progress.step;
+}
+
+std::string lines_until(std::string_view text, const Progress& progress) {
+    std::string kept;
+    if (progress.step == 0) return kept;
+    for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+        if (was_written(text.substr(0, end), progress)) kept += text.substr(0, end + 1);
+        text.remove_prefix(end + 1);
+    }
+    return kept;
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::filesystem::path& run_dir, const Progress& progress) : path_(run_dir / "metrics.jsonl") {
+    const std::string text = std::filesystem::exists(path_) ? read_file(path_) : "";
+    if (const std::string kept = lines_until(text, progress); kept != text) write_file(path_, kept);
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    require(descriptor_ >= 0, "cannot write {}: {}", path_.string(), std::strerror(errno));
+}
+
+MetricsFile::~MetricsFile() { ::close(descriptor_); }
+
+void MetricsFile::append(const Json& line) {
+    const std::string text = line.dump() + "\n";
+    struct stat before {};
+    const bool known = ::fstat(descriptor_, &before) == 0;
+    ssize_t put = 0;
+    do put = ::write(descriptor_, text.data(), text.size());
+    while (put < 0 && errno == EINTR);
+    if (put == static_cast<ssize_t>(text.size())) return;
+    const int cause = put < 0 ? errno : ENOSPC;
+    const bool restored = known && ::ftruncate(descriptor_, before.st_size) == 0;
+    fail("cannot write {}: {}{}", path_.string(), std::strerror(cause), restored ? "" : "; its last line may be cut off");
+}
+
+void MetricsFile::sync() { require(::fsync(descriptor_) == 0, "cannot write {}: {}", path_.string(), std::strerror(errno)); }
+
+}  // namespace convoy

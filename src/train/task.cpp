@@ -1,0 +1,97 @@
+#include "train/task.h"
+
+#include "base/error.h"
+#include "data/open_dataset.h"
+#include "model/zoo.h"
+
+namespace convoy {
+
+namespace {
+
+// What the model's first loss wants of a dataset; its name is not set.
+DatasetInfo wanted_by(const Model& model) {
+    const Shape& output = model.graph.shape(model.graph.output(model.losses.at(0).output));
+    DatasetInfo info{.input = model.graph.shape(model.graph.input("input")).slice(1)};
+    if (model.losses[0].kind != LossKind::CrossEntropy) {
+        info.target = TargetKind::Regression;
+        info.target_shape = output.slice(1);
+    } else {
+        info.target = output.size() > 2 ? TargetKind::Voxel : TargetKind::Class;
+        info.target_shape = output.slice(2);
+        info.classes = model.classes;
+    }
+    return info;
+}
+
+std::string targets_of(const DatasetInfo& info) {
+    switch (info.target) {
+        case TargetKind::Class: return "one class for each sample";
+        case TargetKind::Voxel: return fmt::format("a class for each of {} points of a sample", to_string(info.target_shape));
+        case TargetKind::Regression: return fmt::format("{} real numbers for each sample", to_string(info.target_shape));
+    }
+    return "";
+}
+
+DatasetOptions dataset_options(const TrainConfig& config, const DatasetInfo& wanted, Split split) {
+    DatasetOptions options{.data = config.data.path, .most = split == Split::Train ? config.data.most_train : config.data.most_test};
+    options.synthetic = {.info = wanted,
+                         .train = config.data.synthetic_train,
+                         .test = config.data.synthetic_test,
+                         .seed = config.seed,
+                         .signal = config.data.synthetic_signal};
+    options.synthetic.info.name = "synthetic";
+    options.idx.name = config.data.name;
+    if (config.classes > 0) options.idx.classes = config.classes;
+    return options;
+}
+
+// Takes from the dataset what the configuration leaves open.
+void fill_in(TrainConfig& config, const DatasetInfo& info) {
+    if (config.input.empty()) config.input = info.input;
+    require(config.input == info.input, "dataset \"{}\" has samples of {}, but the model was to have an input of {}", info.name,
+            to_string(info.input), to_string(config.input));
+    if (config.classes == 0) config.classes = info.target == TargetKind::Regression ? numel(info.target_shape) : info.classes;
+}
+
+void require_fit(const TrainConfig& config, const DatasetInfo& info) {
+    const DatasetInfo wanted =
+        wanted_by(make_model(config.model, {.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
+    require(wanted.target == info.target && wanted.target_shape == info.target_shape, "model \"{}\" learns {}, but dataset \"{}\" has {}",
+            config.model, targets_of(wanted), info.name, targets_of(info));
+    require(config.classes >= info.classes, "dataset \"{}\" has {} classes, but the model was to have {}", info.name, info.classes,
+            config.classes);
+}
+
+}  // namespace
+
+Task open_task(const TrainConfig& given, Splits splits) {
+    require_valid(given);
+    Task task{.config = given};
+    TrainConfig& config = task.config;
+    zoo_entry(config.model);  // a wrong name is said before any data are read
+    DatasetInfo wanted;
+    if (config.data.name == "synthetic") {
+        wanted = wanted_by(make_model(config.model, {.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
+        config.input = wanted.input;
+    }
+    if (splits != Splits::TestOnly)
+        task.train = open_dataset(config.data.name, Split::Train, dataset_options(config, wanted, Split::Train));
+    if (splits != Splits::TrainOnly) task.test = open_dataset(config.data.name, Split::Test, dataset_options(config, wanted, Split::Test));
+    for (const Dataset* dataset : {task.train.get(), task.test.get()}) {
+        if (!dataset) continue;
+        fill_in(config, dataset->info());
+        require_fit(config, dataset->info());
+    }
+    return task;
+}
+
+Model make_model(const TrainConfig& config, Mode mode, int64_t batch) {
+    Model model = make_model(config.model,
+                             {.batch = batch, .input = config.input, .classes = config.classes, .mode = mode, .dropout = config.dropout});
+    if (mode == Mode::Training)
+        for (LossTerm& term : model.losses)
+            if (term.kind == LossKind::CrossEntropy) term.label_smoothing = config.label_smoothing;
+    return model;
+}
+
+}  // namespace convoy

@@ -1,0 +1,366 @@
+#include "train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "data/prefetch.h"
+#include "exec/session.h"
+#include "train/feed.h"
+#include "train/fields.h"
+#include "train/metrics.h"
+#include "train/run_directory.h"
+#include "train/task.h"
+
+namespace convoy {
+
+namespace {
+
+// Over how many seconds the shown rate is taken.
+constexpr double kLately = 3;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Samples and seconds of training, for rates.
+struct Tally {
+    double samples = 0, seconds = 0, waited = 0;
+    double rate() const { return seconds > 0 ? samples / seconds : 0; }
+    void add(double more_samples, double more_seconds, double more_waited) {
+        samples += more_samples;
+        seconds += more_seconds;
+        waited += more_waited;
+    }
+    // Forgets what lies much longer back than `span` seconds.
+    void fade(double elapsed, double span) {
+        const double factor = std::exp(-elapsed / span);
+        samples *= factor;
+        seconds *= factor;
+        waited *= factor;
+    }
+};
+
+class Trainer {
+  public:
+    Trainer(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer);
+    TrainResult run();
+
+  private:
+    void open_run();
+    std::optional<std::filesystem::path> resume();
+    std::unique_ptr<BatchProgram> load(int64_t samples);
+    void announce();
+    double step(const Batch& batch, double rate);
+    void after_step(double loss, double rate);
+    void log_window(double rate);
+    bool finish_epoch();
+    std::optional<EvalResult> validate();
+    void save();
+    TrainResult stopped();
+    TrainResult result(bool early) const;
+    std::string last_checkpoint_text() const;
+
+    bool stopping() const { return options_.stop && *options_.stop; }
+    double lr(int64_t step) const { return lr_at(config_.schedule, step, span_); }
+    double mean_loss(const MetricSums& sums) const { return sums.loss / static_cast<double>(sums.samples); }
+    std::optional<double> accuracy(const MetricSums& sums) const;
+    [[noreturn]] void fail_non_finite(BatchProgram& program, const StepContext& context) const;
+
+    const Clock::time_point begin_ = Clock::now();
+    const TrainOptions options_;
+    TrainObserver& observer_;
+    Task task_;
+    const TrainConfig& config_;
+    BatchOrder order_;
+    ScheduleSpan span_;
+    bool classifies_;
+
+    std::optional<RunDirectory> directory_;
+    std::optional<CheckpointStore> store_;
+    std::optional<MetricsFile> metrics_;
+    Progress progress_;
+    std::optional<Progress> saved_;
+    std::filesystem::path saved_path_;
+
+    Session session_;
+    std::unique_ptr<BatchProgram> full_, last_;
+    std::optional<Evaluator> evaluator_;
+    Tally in_run_, in_epoch_, in_window_, lately_;
+};
+
+Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer)
+    : options_(options),
+      observer_(observer),
+      task_(open_task(config)),
+      config_(task_.config),
+      order_(task_.train->size(), config_.batch, config_.seed, true),
+      span_{order_.batch_size(), order_.batches(), order_.batches() * config_.epochs},
+      classifies_(task_.train->info().target != TargetKind::Regression),
+      session_({.backend = config_.backend,
+                .dtype = config_.dtype,
+                .threads = config_.threads,
+                .device = config_.device,
+                .seed = config_.seed}) {
+    require(!options_.resume || !config_.run_dir.empty(), "cannot resume: no run directory was given");
+    std::optional<std::filesystem::path> checkpoint;
+    if (!config_.run_dir.empty()) {
+        open_run();
+        if (options_.resume) checkpoint = resume();
+        write_config(config_.run_dir, config_);
+        metrics_.emplace(config_.run_dir, progress_);
+    }
+    full_ = load(order_.batch_size());
+    if (const int64_t rest = order_.samples() % order_.batch_size(); rest > 0) last_ = load(rest);
+    if (config_.validate) evaluator_.emplace(session_, *task_.test, config_);
+    if (checkpoint) load_state(*checkpoint, session_.state());
+}
+
+// Everything that can be wrong with the run directory is found here, before anything is computed.
+void Trainer::open_run() {
+    const std::filesystem::path path = config_.run_dir;
+    if (options_.resume) {
+        require(std::filesystem::exists(path / "config.json"), "cannot resume: {} holds no run (there is no config.json)", path.string());
+        require_resumable(read_config(path), config_);
+    }
+    store_.emplace(path, config_.keep);
+    const auto present = options_.resume ? std::vector<std::filesystem::path>{} : store_->list();
+    require(present.empty(),
+            "the run directory {} already holds a run, with {} as its newest checkpoint; resume it or use another directory", path.string(),
+            present.empty() ? "" : present[0].filename().string());
+    directory_.emplace(path);
+}
+
+std::optional<std::filesystem::path> Trainer::resume() {
+    const auto path = store_->latest([&](const std::string& text) { observer_.on_message(text); });
+    if (!path) {
+        observer_.on_message(fmt::format("{} holds no checkpoint yet: the run begins anew", config_.run_dir));
+        return path;
+    }
+    const Checkpoint checkpoint = read_checkpoint(*path, false);
+    require_resumable(checkpoint.config, config_);
+    require(checkpoint.train_samples == order_.samples(), "cannot resume: dataset \"{}\" has {} samples, but had {} in the run",
+            config_.data.name, order_.samples(), checkpoint.train_samples);
+    require(checkpoint.progress.batch <= order_.batches(), "cannot resume: {} stands at batch {} of an epoch, which has {}", path->string(),
+            checkpoint.progress.batch, order_.batches());
+    progress_ = checkpoint.progress;
+    saved_ = progress_;
+    saved_path_ = *path;
+    return path;
+}
+
+std::unique_ptr<BatchProgram> Trainer::load(int64_t samples) {
+    const int micro_batches = micro_batches_for(samples, config_.micro_batches);
+    const Model model = make_model(config_, Mode::Training, samples / micro_batches);
+    return std::make_unique<BatchProgram>(session_, training_graph(model, config_.optimizer, {.micro_batches = micro_batches}), samples,
+                                          micro_batches);
+}
+
+void Trainer::announce() {
+    TrainStart start{.config = config_,
+                     .train_samples = task_.train->size(),
+                     .test_samples = task_.test->size(),
+                     .steps_per_epoch = span_.steps_per_epoch,
+                     .total_steps = span_.total_steps,
+                     .arena_bytes = full_->executor().arena_bytes() + (last_ ? last_->executor().arena_bytes() : 0),
+                     .state_bytes = session_.state().bytes(),
+                     .first_step = progress_.step};
+    if (evaluator_) start.arena_bytes += evaluator_->arena_bytes();
+    for (const StateSpec& spec : session_.state().specs())
+        if (spec.kind == StateKind::Parameter) start.parameters += numel(spec.shape);
+    observer_.on_start(start);
+}
+
+TrainResult Trainer::run() {
+    announce();
+    const bool epoch_done = progress_.batch == order_.batches();
+    const BatchPosition start = epoch_done ? BatchPosition{progress_.epoch + 1, 0} : BatchPosition{progress_.epoch, progress_.batch};
+    Prefetcher batches(*task_.train, order_, {.type = data_type_for(config_.dtype), .start = start, .end_epoch = config_.epochs});
+    while (progress_.epoch < config_.epochs) {
+        while (progress_.batch < order_.batches()) {
+            if (stopping()) return stopped();
+            const auto begin = Clock::now();
+            const double waited_before = batches.waited_seconds();
+            const Batch* batch = batches.next();
+            CONVOY_CHECK(batch && batch->position == (BatchPosition{progress_.epoch, progress_.batch}), "step {} got another batch",
+                         progress_.step);
+            const double rate = lr(progress_.step), loss = step(*batch, rate);
+            const double elapsed = seconds_since(begin), waited = batches.waited_seconds() - waited_before;
+            lately_.fade(elapsed, kLately);
+            for (Tally* tally : {&in_run_, &in_epoch_, &in_window_, &lately_})
+                tally->add(static_cast<double>(batch->count), elapsed, waited);
+            after_step(loss, rate);
+        }
+        if (!finish_epoch()) return stopped();
+    }
+    return result(false);
+}
+
+// One update; returns the loss before it. Allocates nothing.
+double Trainer::step(const Batch& batch, double rate) {
+    BatchProgram& program = batch.count == full_->samples() ? *full_ : *last_;
+    const StepContext context{.seed = config_.seed, .step = static_cast<uint32_t>(progress_.step)};
+    program.set(batch);
+    program.set_hyper(rate, progress_.step + 1);
+    if (!program.run(context)) fail_non_finite(program, context);
+    const double loss = program.loss(), correct = program.correct().value_or(0);
+    for (MetricSums* sums : {&progress_.in_epoch, &progress_.in_window}) {
+        sums->loss += loss * static_cast<double>(batch.count);
+        sums->correct += correct;
+        sums->samples += batch.count;
+    }
+    progress_.samples += batch.count;
+    ++progress_.batch;
+    ++progress_.step;
+    return loss;
+}
+
+void Trainer::fail_non_finite(BatchProgram& program, const StepContext& context) const {
+    const double loss = program.loss();
+    const auto found = program.executor().find_non_finite(context);
+    throw NonFiniteError(fmt::format("step {} (epoch {}, batch {} of {}): the loss is {}; {}. The update of this step was not done{}",
+                                     progress_.step + 1, progress_.epoch + 1, progress_.batch + 1, order_.batches(), loss,
+                                     found.value_or("yet every result before it is finite"), last_checkpoint_text()));
+}
+
+std::string Trainer::last_checkpoint_text() const {
+    if (!store_) return "";
+    if (!saved_) return ". There is no checkpoint yet";
+    return fmt::format(". The last checkpoint, {} (step {}), is intact", saved_path_.string(), saved_->step);
+}
+
+void Trainer::after_step(double loss, double rate) {
+    const MetricSums& epoch = progress_.in_epoch;
+    observer_.on_step({.step = progress_.step,
+                       .total_steps = span_.total_steps,
+                       .epoch = progress_.epoch + 1,
+                       .epochs = config_.epochs,
+                       .batch = progress_.batch,
+                       .batches = order_.batches(),
+                       .loss = loss,
+                       .epoch_loss = mean_loss(epoch),
+                       .epoch_accuracy = accuracy(epoch),
+                       .lr = rate,
+                       .samples_per_s = lately_.rate(),
+                       .data_wait_s = in_run_.waited,
+                       .eta_s = static_cast<double>(config_.epochs * order_.samples() - progress_.samples) / lately_.rate()});
+    if (config_.log_every > 0 && progress_.step % config_.log_every == 0) log_window(rate);
+    // At the end of an epoch the checkpoint follows the validation.
+    const bool due = config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0;
+    if (due && progress_.batch < order_.batches()) save();
+}
+
+void Trainer::log_window(double rate) {
+    if (metrics_) {
+        Json line{{"kind", "step"}, {"step", progress_.step}, {"epoch", progress_.epoch + 1}, {"loss", mean_loss(progress_.in_window)}};
+        put(line, "accuracy", accuracy(progress_.in_window));
+        line["lr"] = rate;
+        line["samples_per_s"] = in_window_.rate();
+        line["data_wait_s"] = in_window_.waited;
+        metrics_->append(line);
+    }
+    progress_.in_window = {};
+    in_window_ = {};
+}
+
+// Validation, metrics and the checkpoint of the epoch. False when stopped during the validation, which is then done by the run that goes on.
+bool Trainer::finish_epoch() {
+    const double rate = lr(progress_.step - 1);
+    EpochReport report{.epoch = progress_.epoch + 1,
+                       .epochs = config_.epochs,
+                       .step = progress_.step,
+                       .train_loss = mean_loss(progress_.in_epoch),
+                       .train_accuracy = accuracy(progress_.in_epoch),
+                       .lr = rate,
+                       .samples_per_s = in_epoch_.rate(),
+                       .data_wait_s = in_epoch_.waited,
+                       .seconds = in_epoch_.seconds};
+    if (evaluator_) {
+        report.validation = validate();
+        if (!report.validation) return false;
+    }
+    EpochOutcome outcome{.train_loss = report.train_loss, .train_accuracy = report.train_accuracy};
+    if (report.validation) {
+        outcome.test_loss = report.validation->loss;
+        outcome.test_accuracy = report.validation->accuracy;
+        if (outcome.test_accuracy) progress_.best_accuracy = std::max(*outcome.test_accuracy, progress_.best_accuracy.value_or(0));
+    }
+    if (metrics_) {
+        Json line{{"kind", "epoch"}, {"step", report.step}, {"epoch", report.epoch}, {"loss", report.train_loss}};
+        put(line, "accuracy", outcome.train_accuracy);
+        put(line, "test_loss", outcome.test_loss);
+        put(line, "test_accuracy", outcome.test_accuracy);
+        line["lr"] = rate;
+        line["samples_per_s"] = report.samples_per_s;
+        line["data_wait_s"] = report.data_wait_s;
+        line["seconds"] = report.seconds;
+        metrics_->append(line);
+    }
+    progress_.last = outcome;
+    ++progress_.epoch;
+    progress_.batch = 0;
+    progress_.in_epoch = {};
+    in_epoch_ = {};
+    observer_.on_epoch(report);
+    save();
+    return true;
+}
+
+std::optional<EvalResult> Trainer::validate() {
+    try {
+        return evaluator_->run(options_.stop);
+    } catch (const NonFiniteError& error) {
+        throw NonFiniteError(fmt::format("validation after step {} (epoch {}): {}{}", progress_.step, progress_.epoch + 1, error.what(),
+                                         last_checkpoint_text()));
+    }
+}
+
+void Trainer::save() {
+    if (!store_ || saved_ == progress_) return;
+    metrics_->sync();
+    try {
+        saved_path_ = store_->write({.config = config_, .train_samples = order_.samples(), .progress = progress_}, session_.state());
+    } catch (const NonFiniteError& error) {
+        throw NonFiniteError(fmt::format("after step {} (epoch {}): {}; no checkpoint is made of that{}", progress_.step,
+                                         progress_.epoch + 1, error.what(), last_checkpoint_text()));
+    }
+    saved_ = progress_;
+    observer_.on_checkpoint(saved_path_, progress_.step);
+}
+
+TrainResult Trainer::stopped() {
+    save();
+    return result(true);
+}
+
+TrainResult Trainer::result(bool early) const {
+    TrainResult result{.best_accuracy = progress_.best_accuracy,
+                       .samples_per_s = in_run_.rate(),
+                       .seconds = seconds_since(begin_),
+                       .data_wait_s = in_run_.waited,
+                       .steps = progress_.step,
+                       .epochs = progress_.epoch,
+                       .stopped_early = early};
+    if (const auto& last = progress_.last) {
+        result.train_loss = last->train_loss;
+        result.train_accuracy = last->train_accuracy;
+        result.test_loss = last->test_loss;
+        result.test_accuracy = last->test_accuracy;
+    } else if (progress_.in_epoch.samples > 0) {
+        result.train_loss = mean_loss(progress_.in_epoch);
+        result.train_accuracy = accuracy(progress_.in_epoch);
+    }
+    return result;
+}
+
+std::optional<double> Trainer::accuracy(const MetricSums& sums) const {
+    if (!classifies_) return std::nullopt;
+    return sums.correct / static_cast<double>(sums.samples * numel(task_.train->info().target_shape));
+}
+
+}  // namespace
+
+TrainResult train(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer) {
+    return Trainer(config, options, observer).run();
+}
+
+}  // namespace convoy
