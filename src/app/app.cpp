@@ -89,14 +89,15 @@ int run_command(const std::vector<Command>& commands) {
 }  // namespace
 
 int run_app(int argc, const char* const* argv) {
-    CLI::App program("Convoy trains convolutional networks in parallel.\n", "convoy");
+    CLI::App program("Convoy trains convolutional networks in parallel.\n");  // named as it was called
+    program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     program.set_version_flag("--version", "convoy " + build_info().version, "Print the version and exit");
     program.require_subcommand(0, 1);
     program.footer("`convoy COMMAND --help` says what a command does, with examples. To begin:\n"
                    "  convoy train lenet5 --data mnist\n"
                    "  convoy show resnet18 --batch 8");
     const std::vector<Command> commands{add_train(program), add_eval(program), add_show(program), add_run(program),
-                                        add_grad(program),  add_info(program), add_version(program)};
+                                        add_grad(program),  add_bench(program), add_info(program), add_version(program)};
     try {
         program.parse(argc, argv);
         if (!program.get_subcommands().empty()) return run_command(commands);

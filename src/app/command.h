@@ -19,6 +19,7 @@ Command add_eval(CLI::App& program);
 Command add_show(CLI::App& program);
 Command add_run(CLI::App& program);
 Command add_grad(CLI::App& program);
+Command add_bench(CLI::App& program);
 Command add_info(CLI::App& program);
 Command add_version(CLI::App& program);
 

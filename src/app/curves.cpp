@@ -22,6 +22,7 @@ void add_point(Series& series, const Json& line, const char* field, double scale
 std::filesystem::path draw_curves(const std::filesystem::path& run_dir) {
     Series loss{"training", kTraining, {}}, test_loss{"test", kTest, {}, true};
     Series accuracy{"training", kTraining, {}}, test_accuracy{"test", kTest, {}, true};
+    Series epoch_loss = loss, epoch_accuracy = accuracy;
     std::istringstream lines(read_file(run_dir / "metrics.jsonl"));
     for (std::string text; std::getline(lines, text);) {
         const Json line = Json::parse(text, nullptr, false);
@@ -30,9 +31,16 @@ std::filesystem::path draw_curves(const std::filesystem::path& run_dir) {
             add_point(loss, line, "loss");
             add_point(accuracy, line, "accuracy", 100);
         } else {
+            add_point(epoch_loss, line, "loss");
+            add_point(epoch_accuracy, line, "accuracy", 100);
             add_point(test_loss, line, "test_loss");
             add_point(test_accuracy, line, "test_accuracy", 100);
         }
+    }
+    // A run that is too short for lines of steps still has its epochs.
+    if (loss.points.size() < 2) {
+        loss = epoch_loss;
+        accuracy = epoch_accuracy;
     }
     const auto panel = [](const char* title, Series training, Series test) {
         Panel result{title, {}};

@@ -84,9 +84,8 @@ int eval(const EvalArguments& arguments) {
     config.micro_batches = 1;
 
     const StopSignals signals("stopping (again to quit at once)");
-    const auto outcome = evaluate(config, weights, {.split = arguments.split == "train" ? Split::Train : Split::Test, .stop = &signals.stop()});
-    if (!outcome) return signals.exit_code();
-    const EvalResult& result = *outcome;
+    const EvalResult result = evaluate(config, weights, {.split = arguments.split == "train" ? Split::Train : Split::Test, .stop = &signals.stop()});
+    if (result.samples == 0) return signals.exit_code();
 
     output.line("{} on {} ({} split, {} samples): loss {:.4f}{}", config.model, config.data.name, arguments.split, grouped(result.samples), result.loss,
                 result.accuracy ? fmt::format(", accuracy {}", percent(*result.accuracy)) : "");

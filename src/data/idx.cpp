@@ -10,7 +10,7 @@ namespace {
 template <class Stored, class Kept>
 void decode(const char* data, Tensor& tensor) {
     for (auto& value : tensor.as<Kept>()) {
-        value = static_cast<Kept>(load_big<Stored>(data));
+        value = static_cast<Kept>(load_big<Stored>(data));  // NOLINT(bugprone-signed-char-misuse): numbers, not characters
         data += sizeof(Stored);
     }
 }
@@ -53,7 +53,7 @@ Header parse_header(std::string_view bytes, const std::string& name) {
     header.header_bytes = 4 + 4 * rank;
     require(static_cast<int64_t>(bytes.size()) >= header.header_bytes, "{}: truncated IDX header: expected {} bytes for {} dims, found {}",
             name, header.header_bytes, rank, bytes.size());
-    for (int d = 0; d < rank; ++d) header.shape.push_back(load_big<uint32_t>(bytes.data() + 4 + 4 * d));
+    for (int d = 0; d < rank; ++d) header.shape.push_back(load_big<uint32_t>(bytes.data() + 4 + int64_t{4} * d));
     const auto data_bytes = checked_bytes(header.shape, header.type->bytes);
     require(data_bytes.has_value(), "{}: impossible shape {}: its size is past 2^62 bytes", name, to_string(header.shape));
     header.total_bytes = header.header_bytes + *data_bytes;

@@ -86,8 +86,8 @@ TEST_F(IdxTest, HugeClaimsAreRefusedBeforeAllocating) {
     expect_parts(message(four_gigabytes), {"truncated", "expected 4294967303 bytes", "found 11"});
     expect_parts(message(overflow), {"impossible shape"});
     // A small file that inflates to far more than its header promises is not inflated to the end.
-    const std::string bomb = gzipped(bytes_of({0, 0, 8, 1, 0, 0, 0, 1}) + std::string(50'000'000, '\0'));
-    EXPECT_LT(bomb.size(), 100'000u);
+    const std::string bomb = gzipped(bytes_of({0, 0, 8, 1, 0, 0, 0, 1}) + std::string(5'000'000, '\0'));
+    EXPECT_LT(bomb.size(), 10'000u);
     expect_parts(message(bomb), {"trailing"});
 }
 

@@ -16,7 +16,7 @@ void copy(const char* data, Tensor& tensor) { std::memcpy(tensor.data(), data, s
 template <class Stored>
 void widen(const char* data, Tensor& tensor) {
     for (auto& value : tensor.as<int32_t>()) {
-        value = static_cast<int32_t>(load_little<Stored>(data));
+        value = static_cast<int32_t>(load_little<Stored>(data));  // NOLINT(bugprone-signed-char-misuse): numbers, not characters
         data += sizeof(Stored);
     }
 }

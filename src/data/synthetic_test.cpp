@@ -127,7 +127,7 @@ std::vector<double> solve(std::vector<std::vector<double>> a, std::vector<double
 }
 
 TEST(Synthetic, RegressionTargetsAreLinearInTheInput) {
-    const size_t size = 2 * 9, targets = 2;
+    const size_t size = 18, targets = 2;
     const auto data = make_synthetic(numbers({2, 9}, {2}), 60, 4, 1.0);
     const Samples s = read_range(*data, 0, 60);
     const auto x = s.input.as<double>(), y = s.target.as<double>();

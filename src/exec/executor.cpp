@@ -103,12 +103,17 @@ bool Executor::finite(SlotId slot) const {
 }
 
 std::optional<std::string> Executor::find_non_finite(const StepContext& context) {
+    const size_t end = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
+    // States that the failed run has already written (running statistics) say nothing of what was before it.
+    std::vector<bool> written(program_.states.size());
+    for (size_t i = 0; i < end; ++i)
+        for (const SlotId id : program_.instructions[i].outputs)
+            if (const int state = program_.slot(id).state; state != kNone) written[static_cast<size_t>(state)] = true;
     for (const Slot& slot : program_.slots)
-        if (slot.state != kNone && !finite(static_cast<SlotId>(&slot - program_.slots.data())))
+        if (slot.state != kNone && !written[static_cast<size_t>(slot.state)] && !finite(static_cast<SlotId>(&slot - program_.slots.data())))
             return fmt::format("\"{}\" was not finite before the step began", program_.states[static_cast<size_t>(slot.state)].spec.name);
     for (const auto& [name, slot] : program_.inputs)
         if (!finite(slot)) return fmt::format("the input \"{}\" holds a number that is not finite", name);
-    const size_t end = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
     for (size_t i = 0; i < end; ++i) {
         kernels_[i]->run(context);
         for (const SlotId slot : program_.instructions[i].outputs)

@@ -113,6 +113,7 @@ Checkpoint read_checkpoint(const fs::path& directory, bool verify) {
     int64_t bytes = 0;
     std::string sum;
     Fields state(json["state"], where + ": field \"state\"");
+    for (const char* name : {"bytes", "checksum"}) state.require_field(name);
     state.read("bytes", bytes);
     state.read("checksum", sum);
     const fs::path file = directory / kStateFile;

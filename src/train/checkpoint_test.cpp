@@ -126,6 +126,8 @@ TEST_F(CheckpointTest, ADamagedOneIsPassedOverWithAWarning) {
     expect_fall_back({"version 1", "99"});
     write_file(bad / "checkpoint.json", R"({"format": "convoy checkpoint", "version": 1})");
     expect_fall_back({"\"state\"", "missing"});
+    write_file(bad / "state.safetensors", "");
+    expect_fall_back({"truncated", "found 0"});
 }
 
 // A run that fell back to step 5 goes on; the damaged later one must not count as one of those to keep.

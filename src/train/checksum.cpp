@@ -18,7 +18,7 @@ uint64_t checksum(std::string_view bytes) {
         bytes.remove_prefix(sizeof word);
     }
     uint64_t rest = 0;
-    std::memcpy(&rest, bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(&rest, bytes.data(), bytes.size());
     mix(rest);
     mix(size);
     return sum;

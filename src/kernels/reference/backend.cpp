@@ -64,8 +64,10 @@ class ReferenceTarget : public Target {
         candidate.inputs.resize(static_cast<size_t>(problem.inputs));
         candidate.outputs.resize(static_cast<size_t>(problem.outputs));
         candidate.workspace_bytes = reference_workspace_bytes(step.op, inputs, outputs, threads_);
-        for (const auto& [output, input] : std::visit([&](const auto& op) { return sharing(op, static_cast<int>(inputs.size())); }, step.op))
-            candidate.in_place.emplace_back(step.outputs[static_cast<size_t>(output)] - problem.inputs, step.inputs[static_cast<size_t>(input)]);
+        for (const auto& [output, input] :
+             std::visit([&](const auto& op) { return sharing(op, static_cast<int>(inputs.size())); }, step.op))
+            candidate.in_place.emplace_back(step.outputs[static_cast<size_t>(output)] - problem.inputs,
+                                            step.inputs[static_cast<size_t>(input)]);
         return {candidate};
     }
 
@@ -85,7 +87,8 @@ class HostMemory : public Memory {
 
 class OpKernel : public Kernel {
   public:
-    OpKernel(const KernelRequest& request, int threads) : op_(request.problem.steps.at(0).op), workspace_(request.workspace), threads_(threads) {
+    OpKernel(const KernelRequest& request, int threads)
+        : op_(request.problem.steps.at(0).op), workspace_(request.workspace), threads_(threads) {
         const auto& step = request.problem.steps[0];
         for (const int i : step.inputs) inputs_.push_back(request.inputs.at(static_cast<size_t>(i)));
         for (const int i : step.outputs) outputs_.push_back(request.outputs.at(static_cast<size_t>(i - request.problem.inputs)));
@@ -111,7 +114,8 @@ void convert(const Operand& src, const Operand& dst, int threads) {
 void copy_bytes(const Operand& src, const Operand& dst, int threads) {
     const int64_t bytes = numel(src.desc.shape) * size_of(src.desc.dtype);
     ref::parallel_ranges(threads, bytes, 1 << 17, [&](int64_t begin, int64_t end) {
-        std::memcpy(static_cast<std::byte*>(dst.data) + begin, static_cast<const std::byte*>(src.data) + begin, static_cast<size_t>(end - begin));
+        std::memcpy(static_cast<std::byte*>(dst.data) + begin, static_cast<const std::byte*>(src.data) + begin,
+                    static_cast<size_t>(end - begin));
     });
 }
 
@@ -119,7 +123,8 @@ class CopyKernel : public Kernel {
   public:
     using Copy = void (*)(const Operand& src, const Operand& dst, int threads);
 
-    CopyKernel(const Operand& src, const Operand& dst, int threads) : src_(src), dst_(dst), copy_(choose(src.desc, dst.desc)), threads_(threads) {}
+    CopyKernel(const Operand& src, const Operand& dst, int threads)
+        : src_(src), dst_(dst), copy_(choose(src.desc, dst.desc)), threads_(threads) {}
     void run(const StepContext&) override { copy_(src_, dst_, threads_); }
 
   private:
@@ -137,8 +142,9 @@ class CopyKernel : public Kernel {
 
 void check_host_copy(const Tensor& tensor, const Operand& operand) {
     CONVOY_CHECK(operand.layout.is_plain(), "the reference got layout {}", operand.layout.text());
-    CONVOY_CHECK(tensor.dtype() == operand.desc.dtype && tensor.shape() == operand.desc.shape, "a host tensor {} of {} for an operand {} of {}",
-                 to_string(tensor.shape()), name_of(tensor.dtype()), to_string(operand.desc.shape), name_of(operand.desc.dtype));
+    CONVOY_CHECK(tensor.dtype() == operand.desc.dtype && tensor.shape() == operand.desc.shape,
+                 "a host tensor {} of {} for an operand {} of {}", to_string(tensor.shape()), name_of(tensor.dtype()),
+                 to_string(operand.desc.shape), name_of(operand.desc.dtype));
 }
 
 class ReferenceBackend : public Backend {

@@ -36,7 +36,8 @@ TEST(ReferenceTarget, StoresEveryElement) {
         EXPECT_EQ(target.storage(Element::Byte, type), DType::u8);
     }
     for (const DType type : {DType::tf32, DType::bf16, DType::f16})
-        EXPECT_EQ(message_of([&] { target.storage(Element::Real, type); }), fmt::format("the reference backend computes in f64 or f32, not {}", name_of(type)));
+        EXPECT_EQ(message_of([&] { target.storage(Element::Real, type); }),
+                  fmt::format("the reference backend computes in f64 or f32, not {}", name_of(type)));
 }
 
 TEST(ReferenceTarget, OneCandidateForAnOpAndNoneForSeveral) {
@@ -113,7 +114,8 @@ TEST(ReferenceBackend, CopiesAndConverts) {
     const auto backend = make_reference_backend({.threads = 2});
     const Shape shape{300, 400};
     Draw draw("copy", 0);
-    Tensor wide = draw.normal(shape), narrow = wide.to(DType::f32), back(shape, DType::f64), same(shape, DType::f64), from_wide(shape, DType::f32);
+    Tensor wide = draw.normal(shape), narrow = wide.to(DType::f32), back(shape, DType::f64), same(shape, DType::f64),
+           from_wide(shape, DType::f32);
     const auto copy = [&](Tensor& src, Tensor& dst) { backend->prepare_copy(operand_of(src), operand_of(dst))->run({}); };
     copy(wide, same);
     EXPECT_EQ(same, wide);
@@ -136,7 +138,8 @@ TEST(ReferenceBackend, RefusesWhatDoesNotFit) {
     EXPECT_THROW(make_reference_backend({.threads = 0}), Error);
     Tensor half({2, 3}, DType::bf16), out({2, 3}, DType::bf16);
     const std::vector<Operand> in_half{operand_of(half)}, out_half{operand_of(out)};
-    EXPECT_EQ(message_of([&] { run_reference(UnaryOp{}, in_half, out_half, nullptr, 1, {}); }), "the reference backend computes in f64 or f32, not bf16");
+    EXPECT_EQ(message_of([&] { run_reference(UnaryOp{}, in_half, out_half, nullptr, 1, {}); }),
+              "the reference backend computes in f64 or f32, not bf16");
     const std::vector<Operand> in{operand_of(a)}, mixed{operand_of(c)};
     EXPECT_THROW(run_reference(UnaryOp{}, in, mixed, nullptr, 1, {}), Bug);
 }

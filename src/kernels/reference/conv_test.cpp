@@ -88,7 +88,8 @@ TEST(Conv, TwoDimsFromTheDefinition) {
                     for (int64_t c = 0; c < 2; ++c)
                         for (int64_t kh = 0; kh < 2; ++kh)
                             for (int64_t kw = 0; kw < 3; ++kw)
-                                sum += at(n, (f < 3 ? 0 : 2) + c, 2 * oh - 1 + kh, ow + 2 * kw) * element(w, ((f * 2 + c) * 2 + kh) * 3 + kw);
+                                sum +=
+                                    at(n, (f < 3 ? 0 : 2) + c, 2 * oh - 1 + kh, ow + 2 * kw) * element(w, ((f * 2 + c) * 2 + kh) * 3 + kw);
                     expected.push_back(sum);
                 }
     expect_near(run_op1(ConvOp{window, 2}, {x, w}, {2, 6, 3, 4}), expected);
@@ -109,7 +110,8 @@ TEST(Conv, PointwiseReadsInPlace) {
         const Dims in = draw.dims(rank, 1, 6);
         const Window window = Window::of(Dims::filled(rank, 1));
         const int64_t groups = draw.between(1, 2), batch = draw.between(1, 3);
-        check_all({window, groups, join({batch, 3 * groups}, in), join({2 * groups, 3}, window.kernel), join({batch, 2 * groups}, in)}, draw);
+        check_all({window, groups, join({batch, 3 * groups}, in), join({2 * groups, 3}, window.kernel), join({batch, 2 * groups}, in)},
+                  draw);
     }
 }
 

@@ -25,7 +25,8 @@ DType compute_type(const Op& op, std::span<const Operand> inputs, std::span<cons
     for (const auto operands : {inputs, outputs})
         for (const auto& operand : operands) {
             if (!is_floating(operand.desc.dtype)) continue;
-            CONVOY_CHECK(!found || operand.desc.dtype == type, "{} with operands of {} and {}", name_of(op), name_of(type), name_of(operand.desc.dtype));
+            CONVOY_CHECK(!found || operand.desc.dtype == type, "{} with operands of {} and {}", name_of(op), name_of(type),
+                         name_of(operand.desc.dtype));
             type = operand.desc.dtype;
             found = true;
         }

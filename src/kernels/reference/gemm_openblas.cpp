@@ -39,12 +39,12 @@ CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTr
 blasint narrow(int64_t value) { return static_cast<blasint>(value); }
 
 void call(const Gemm<double>& g) {
-    cblas_dgemm(CblasRowMajor, flag(g.transpose_a), flag(g.transpose_b), narrow(g.m), narrow(g.n), narrow(g.k), g.alpha, g.a, narrow(g.lda), g.b,
-                narrow(g.ldb), g.beta, g.c, narrow(g.ldc));
+    cblas_dgemm(CblasRowMajor, flag(g.transpose_a), flag(g.transpose_b), narrow(g.m), narrow(g.n), narrow(g.k), g.alpha, g.a, narrow(g.lda),
+                g.b, narrow(g.ldb), g.beta, g.c, narrow(g.ldc));
 }
 void call(const Gemm<float>& g) {
-    cblas_sgemm(CblasRowMajor, flag(g.transpose_a), flag(g.transpose_b), narrow(g.m), narrow(g.n), narrow(g.k), g.alpha, g.a, narrow(g.lda), g.b,
-                narrow(g.ldb), g.beta, g.c, narrow(g.ldc));
+    cblas_sgemm(CblasRowMajor, flag(g.transpose_a), flag(g.transpose_b), narrow(g.m), narrow(g.n), narrow(g.k), g.alpha, g.a, narrow(g.lda),
+                g.b, narrow(g.ldb), g.beta, g.c, narrow(g.ldc));
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ void gemm_plain(const Gemm<T>& g) {
             const int64_t columns = std::min(kTileColumns, g.n - j0);
             for (int64_t p = 0; p < rows; ++p)
                 for (int64_t j = 0; j < columns; ++j)
-                    tile[static_cast<size_t>(p * columns + j)] = g.transpose_b ? g.b[(j0 + j) * g.ldb + p0 + p] : g.b[(p0 + p) * g.ldb + j0 + j];
+                    tile[static_cast<size_t>(p * columns + j)] =
+                        g.transpose_b ? g.b[(j0 + j) * g.ldb + p0 + p] : g.b[(p0 + p) * g.ldb + j0 + j];
             for (int64_t i = 0; i < g.m; ++i) {
                 T* const c = g.c + i * g.ldc + j0;
                 for (int64_t p = 0; p < rows; ++p) {

@@ -42,7 +42,8 @@ struct Problem {
         for (int64_t i = 0; i < gemm.m; ++i)
             for (int64_t j = 0; j < gemm.n; ++j) {
                 double sum = 0;
-                for (int64_t p = 0; p < gemm.k; ++p) sum += at(gemm.a, gemm.lda, gemm.transpose_a, i, p) * at(gemm.b, gemm.ldb, gemm.transpose_b, p, j);
+                for (int64_t p = 0; p < gemm.k; ++p)
+                    sum += at(gemm.a, gemm.lda, gemm.transpose_a, i, p) * at(gemm.b, gemm.ldb, gemm.transpose_b, p, j);
                 auto& value = result.template as<T>()[static_cast<size_t>(i * gemm.ldc + j)];
                 value = static_cast<T>(gemm.alpha * sum + gemm.beta * value);
             }

@@ -68,7 +68,8 @@ class Function {
     double loss_at(const Feeds& directions, double step) const {
         Feeds feeds = feeds_;
         for (const auto& [name, direction] : directions)
-            for (int64_t i = 0; i < direction.numel(); ++i) feeds[name].as<double>()[static_cast<size_t>(i)] += step * element(direction, i);
+            for (int64_t i = 0; i < direction.numel(); ++i)
+                feeds[name].as<double>()[static_cast<size_t>(i)] += step * element(direction, i);
         const Tensor y = interpret(graph, feeds, DType::f64, kContext).at("y");
         double sum = 0;
         for (int64_t i = 0; i < y.numel(); ++i) sum += element(y, i) * element(feeds_.at("c"), i);
@@ -92,7 +93,8 @@ class Function {
         const double far = loss_at(directions, 2 * kStep) - loss_at(directions, -2 * kStep);
         const double found = (8 * near - far) / (12 * kStep);
         double magnitude = 0;
-        for (int64_t i = 0; i < results.at("y").numel(); ++i) magnitude += std::abs(element(results.at("y"), i) * element(feeds_.at("c"), i));
+        for (int64_t i = 0; i < results.at("y").numel(); ++i)
+            magnitude += std::abs(element(results.at("y"), i) * element(feeds_.at("c"), i));
         const double rounding = 1e-15 * magnitude / kStep;
         EXPECT_NEAR(found, expected, 1e-6 * std::max(std::abs(expected), std::sqrt(squares)) + rounding) << describe(along);
     }
@@ -103,7 +105,8 @@ class Function {
             if (name != "y") whole = std::hypot(whole, relative_error(tensor, Tensor(tensor.shape(), DType::f64), 1));
         const auto narrow = interpret(graph, feeds_, DType::f32, kContext);
         for (const auto& [name, tensor] : results)
-            EXPECT_LT(relative_error(narrow.at(name), tensor, name == "y" ? 1e-30 : std::max(1e-3 * whole, 1e-30)), 1e-4) << name << " of " << describe(wrt_);
+            EXPECT_LT(relative_error(narrow.at(name), tensor, name == "y" ? 1e-30 : std::max(1e-3 * whole, 1e-30)), 1e-4)
+                << name << " of " << describe(wrt_);
     }
 
     std::string describe(const std::vector<ValueId>& values) const {
@@ -203,7 +206,8 @@ TEST(Gradient, AveragePool) {
         const WindowProblem p = draw_window(draw, kPool);
         Dims overflow;
         for (int i = 0; i < p.in.size(); ++i) overflow.push_back(draw.between(0, p.window.stride[i] - 1));
-        f.check(AveragePoolOp{p.window, draw.coin(), draw.coin() ? overflow : Dims{}}, {f.input("x", draw.normal(join(draw.dims(2, 1, 3), p.in)))});
+        f.check(AveragePoolOp{p.window, draw.coin(), draw.coin() ? overflow : Dims{}},
+                {f.input("x", draw.normal(join(draw.dims(2, 1, 3), p.in)))});
     });
 }
 
@@ -219,7 +223,8 @@ void check_upsample(const std::string& family, Resample mode) {
     for_shapes(family, [&](Function& f, Draw& draw) {
         const int rank = static_cast<int>(draw.between(1, 3));
         const bool align = mode == Resample::Linear && draw.coin();
-        f.check(UpsampleOp{mode, draw.dims(rank, 1, 8), align}, {f.input("x", draw.normal(join(draw.dims(2, 1, 3), draw.dims(rank, 1, 5))))});
+        f.check(UpsampleOp{mode, draw.dims(rank, 1, 8), align},
+                {f.input("x", draw.normal(join(draw.dims(2, 1, 3), draw.dims(rank, 1, 5))))});
     });
 }
 TEST(Gradient, UpsampleNearest) { check_upsample("upsample nearest", Resample::Nearest); }
@@ -231,7 +236,8 @@ TEST(Gradient, BatchNormTraining) {
         shape[0] = draw.between(8, 10);
         const ValueId x = f.input("x", draw.normal(shape));
         const ValueId stats = f.graph.add1(BatchStatsOp{}, {x}, "norm");
-        f.check(BatchNormalizeOp{1e-3}, {x, stats, f.parameter("gamma", draw.normal({shape[1]})), f.parameter("beta", draw.normal({shape[1]}))});
+        f.check(BatchNormalizeOp{1e-3},
+                {x, stats, f.parameter("gamma", draw.normal({shape[1]})), f.parameter("beta", draw.normal({shape[1]}))});
     });
 }
 
@@ -240,10 +246,12 @@ TEST(Gradient, BatchNormFixed) {
         const Shape shape = draw_activation(draw);
         Tensor variance = draw.normal({shape[1]});
         for (auto& v : variance.as<double>()) v = v * v + 0.2;
-        const ValueId mean = f.constant("mean", draw.normal({shape[1]}), Element::Precise), var = f.constant("variance", variance, Element::Precise);
+        const ValueId mean = f.constant("mean", draw.normal({shape[1]}), Element::Precise),
+                      var = f.constant("variance", variance, Element::Precise);
         const ValueId stats = f.graph.add1(RunningStatsOp{}, {mean, var}, "norm");
         const ValueId x = f.input("x", draw.normal(shape));
-        f.check(BatchNormalizeOp{1e-3}, {x, stats, f.parameter("gamma", draw.normal({shape[1]})), f.parameter("beta", draw.normal({shape[1]}))});
+        f.check(BatchNormalizeOp{1e-3},
+                {x, stats, f.parameter("gamma", draw.normal({shape[1]})), f.parameter("beta", draw.normal({shape[1]}))});
     });
 }
 
@@ -281,7 +289,8 @@ TEST(Gradient, Lrn) {
 void check_unary(Unary kind, bool kinked) {
     for_shapes(std::string(name_of(kind)), [&](Function& f, Draw& draw) {
         const Shape shape = draw_activation(draw);
-        f.check(UnaryOp{kind, kind == Unary::LeakyRelu ? draw.real(0.01, 0.3) : 0}, {f.input("x", kinked ? draw.separated(shape, kGap) : draw.normal(shape))});
+        f.check(UnaryOp{kind, kind == Unary::LeakyRelu ? draw.real(0.01, 0.3) : 0},
+                {f.input("x", kinked ? draw.separated(shape, kGap) : draw.normal(shape))});
     });
 }
 TEST(Gradient, Relu) { check_unary(Unary::Relu, true); }
@@ -312,7 +321,8 @@ TEST(Gradient, Softmax) {
 TEST(Gradient, Dropout) {
     for_shapes("dropout", [](Function& f, Draw& draw) {
         Shape shape = draw_activation(draw, 2);
-        f.check(DropoutOp{draw.real(0, 0.5), static_cast<uint32_t>(draw.between(0, 1000)), draw.between(0, 5)}, {f.input("x", draw.normal(shape))});
+        f.check(DropoutOp{draw.real(0, 0.5), static_cast<uint32_t>(draw.between(0, 1000)), draw.between(0, 5)},
+                {f.input("x", draw.normal(shape))});
     });
 }
 
@@ -335,7 +345,8 @@ TEST(Gradient, Mul) {
 }
 
 TEST(Gradient, Scale) {
-    for_shapes("scale", [](Function& f, Draw& draw) { f.check(ScaleOp{draw.real(-3, 3)}, {f.input("x", draw.normal(draw_activation(draw)))}); });
+    for_shapes("scale",
+               [](Function& f, Draw& draw) { f.check(ScaleOp{draw.real(-3, 3)}, {f.input("x", draw.normal(draw_activation(draw)))}); });
 }
 
 // A shape and the same with some dims of size one.
@@ -448,7 +459,8 @@ void check_error_loss(const std::string& family, ErrorKind kind) {
         Tensor target(shape, DType::f64);  // multiples of the gap, so half a gap from any x
         for (auto& t : target.as<double>()) t = kGap * static_cast<double>(draw.between(-20, 20));
         const double scale = draw.real(0.1, 2);
-        f.check_loss(ErrorLossOp{kind, scale}, ErrorLossGradOp{kind, scale}, {f.input("x", draw.separated(shape, kGap)), f.constant("target", target)});
+        f.check_loss(ErrorLossOp{kind, scale}, ErrorLossGradOp{kind, scale},
+                     {f.input("x", draw.separated(shape, kGap)), f.constant("target", target)});
     });
 }
 TEST(Gradient, SquaredError) { check_error_loss("squared error", ErrorKind::Squared); }

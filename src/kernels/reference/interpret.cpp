@@ -25,7 +25,8 @@ Operand operand_of(Tensor& tensor) { return {tensor.data(), TensorDesc::whole(te
 
 class Interpreter {
   public:
-    Interpreter(const Graph& graph, DType dtype) : graph_(graph), dtype_(dtype), values_(graph.values().size()), readers_(graph.values().size()) {
+    Interpreter(const Graph& graph, DType dtype)
+        : graph_(graph), dtype_(dtype), values_(graph.values().size()), readers_(graph.values().size()) {
         for (const auto& node : graph.nodes())
             for (const ValueId v : node.inputs) ++readers_[index(v)];
         for (const auto& output : graph.outputs()) ++readers_[index(output.value)];
@@ -37,7 +38,8 @@ class Interpreter {
             const Value& value = graph_.value(static_cast<ValueId>(i));
             if (value.producer != kNone) continue;
             const auto at = feeds.find(value.name);
-            require(at != feeds.end(), "no feed for {} \"{}\" of shape {}", value.state == kNone ? "input" : "state", value.name, to_string(value.type.shape));
+            require(at != feeds.end(), "no feed for {} \"{}\" of shape {}", value.state == kNone ? "input" : "state", value.name,
+                    to_string(value.type.shape));
             require(at->second.shape() == value.type.shape, "the feed \"{}\" is {}, expected {}", value.name, to_string(at->second.shape()),
                     to_string(value.type.shape));
             values_[i] = at->second.to(storage_of(value.type.element, dtype_));
@@ -81,7 +83,8 @@ class Interpreter {
 
 }  // namespace
 
-std::map<std::string, Tensor> interpret(const Graph& graph, const std::map<std::string, Tensor>& feeds, DType dtype, const StepContext& context) {
+std::map<std::string, Tensor> interpret(const Graph& graph, const std::map<std::string, Tensor>& feeds, DType dtype,
+                                        const StepContext& context) {
     require(dtype == DType::f64 || dtype == DType::f32, "the reference backend computes in f64 or f32, not {}", name_of(dtype));
     Interpreter interpreter(graph, dtype);
     interpreter.feed(feeds);

@@ -36,7 +36,8 @@ TEST(Interpret, ConvertsFeedsAndIndices) {
     Graph graph;
     const ValueId logits = graph.add_input("logits", {{2, 2}, Element::Real}), target = graph.add_input("target", {{2}, Element::Index});
     graph.add_output("correct", graph.add1(CorrectOp{}, {logits, target}, "correct"));
-    const auto results = interpret(graph, {{"logits", Tensor::of<float>({2, 2}, {1, 2, 3, 1})}, {"target", Tensor::of<int64_t>({2}, {1, 1})}}, DType::f64, {});
+    const auto results = interpret(
+        graph, {{"logits", Tensor::of<float>({2, 2}, {1, 2, 3, 1})}, {"target", Tensor::of<int64_t>({2}, {1, 1})}}, DType::f64, {});
     expect_near(results.at("correct"), {1});
 }
 

@@ -24,7 +24,8 @@ TEST(LocalConv, EqualWeightsMakeAConvolution) {
         const auto [window, in, out] = draw_window(draw, {.length = 7, .kernel = 3});
         const int64_t batch = draw.between(1, 3), channels = draw.between(1, 3), filters = draw.between(1, 3);
         const int64_t places = numel(out), patch = channels * numel(window.kernel);
-        const Shape x_shape = join({batch, channels}, in), y_shape = join({batch, filters}, out), w_shape = join({filters, channels}, window.kernel);
+        const Shape x_shape = join({batch, channels}, in), y_shape = join({batch, filters}, out),
+                    w_shape = join({filters, channels}, window.kernel);
         const Shape local_shape = join(join({filters}, out), join({channels}, window.kernel));
         const Tensor x = draw.normal(x_shape), w = draw.normal(w_shape), dy = draw.normal(y_shape);
         Tensor repeated(local_shape, DType::f64);
@@ -36,7 +37,8 @@ TEST(LocalConv, EqualWeightsMakeAConvolution) {
         same(run_op1(LocalConvGradInputOp{window, in}, {dy, repeated}, x_shape), run_op1(ConvGradInputOp{window, 1, in}, {dy, w}, x_shape));
         const Tensor local_dw = run_op1(LocalConvGradWeightOp{window}, {x, dy}, local_shape);
         Tensor summed(w_shape, DType::f64);
-        for (int64_t j = 0; j < local_dw.numel(); ++j) summed.as<double>()[static_cast<size_t>(j / patch / places * patch + j % patch)] += element(local_dw, j);
+        for (int64_t j = 0; j < local_dw.numel(); ++j)
+            summed.as<double>()[static_cast<size_t>(j / patch / places * patch + j % patch)] += element(local_dw, j);
         same(summed, run_op1(ConvGradWeightOp{window, 1}, {x, dy}, w_shape));
 
         expect_agreement(LocalConvOp{window}, {x, repeated}, y_shape);

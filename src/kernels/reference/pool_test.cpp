@@ -82,7 +82,8 @@ TEST(MaxPool, WhereHoldsTheMaximumOnRandomProblems) {
             for (int64_t k = 0; k < numel(p.window.kernel); ++k) {
                 int64_t offset = plane * numel(p.in);
                 for (int d = 0; d < p.in.size(); ++d)
-                    offset += in[d] * (o % numel(p.out) / out[d] % p.out[d] * p.window.stride[d] + k / kernel[d] % p.window.kernel[d] * p.window.dilation[d]);
+                    offset += in[d] * (o % numel(p.out) / out[d] % p.out[d] * p.window.stride[d] +
+                                       k / kernel[d] % p.window.kernel[d] * p.window.dilation[d]);
                 if (element(x, offset) > best) {
                     best = element(x, offset);
                     at = k;
@@ -122,13 +123,16 @@ TEST(AveragePool, IsAConvolutionOnRandomProblems) {
         Draw draw("average pool", i);
         const WindowProblem p = draw_window(draw, {.pad_least = 0});
         const int64_t channels = draw.between(1, 3), batch = draw.between(1, 3);
-        const Shape shape = join({batch, channels}, p.in), out_shape = join({batch, channels}, p.out), w_shape = join({channels, 1}, p.window.kernel);
+        const Shape shape = join({batch, channels}, p.in), out_shape = join({batch, channels}, p.out),
+                    w_shape = join({channels, 1}, p.window.kernel);
         const Tensor x = draw.normal(shape), dy = draw.normal(out_shape);
-        const Tensor w = Tensor::of<double>(w_shape, std::vector<double>(static_cast<size_t>(numel(w_shape)), 1.0 / static_cast<double>(numel(p.window.kernel))));
+        const Tensor w = Tensor::of<double>(
+            w_shape, std::vector<double>(static_cast<size_t>(numel(w_shape)), 1.0 / static_cast<double>(numel(p.window.kernel))));
         const AveragePoolOp op{p.window, true, {}};
         const AveragePoolGradOp grad{p.window, true, {}, p.in};
         EXPECT_LT(relative_error(run_op1(op, {x}, out_shape), run_op1(ConvOp{p.window, channels}, {x, w}, out_shape), 1e-30), 1e-13);
-        EXPECT_LT(relative_error(run_op1(grad, {dy}, shape), run_op1(ConvGradInputOp{p.window, channels, p.in}, {dy, w}, shape), 1e-30), 1e-13);
+        EXPECT_LT(relative_error(run_op1(grad, {dy}, shape), run_op1(ConvGradInputOp{p.window, channels, p.in}, {dy, w}, shape), 1e-30),
+                  1e-13);
         expect_agreement(op, {x}, out_shape);
         expect_agreement(grad, {dy}, shape);
         expect_agreement(AveragePoolOp{p.window, false, {}}, {x}, out_shape);

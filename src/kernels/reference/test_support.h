@@ -18,7 +18,9 @@ class Draw {
     Draw(const std::string& name, int number) : random_{1, static_cast<uint32_t>(number), stream_of(name)} {}
 
     // Uniform in [low, high].
-    int64_t between(int64_t low, int64_t high) { return low + static_cast<int64_t>(random_.uniform(next_++) * static_cast<double>(high - low + 1)); }
+    int64_t between(int64_t low, int64_t high) {
+        return low + static_cast<int64_t>(random_.uniform(next_++) * static_cast<double>(high - low + 1));
+    }
     bool coin() { return between(0, 1) == 1; }
     double real(double low, double high) { return low + random_.uniform(next_++) * (high - low); }
 

@@ -52,8 +52,8 @@ std::array<Axis, 3> axes_of(const TensorDesc& x, const TensorDesc& y) {
     const int rank = x.shape.size() - 2;
     CONVOY_CHECK(rank >= 1 && rank <= 3 && y.shape.size() == rank + 2, "resampling {} to {}", to_string(x.shape), to_string(y.shape));
     for (const auto* t : {&x, &y})
-        CONVOY_CHECK(t->global.size() == rank + 2 && t->origin.size() == rank + 2, "part {} of {} at {}", to_string(t->shape), to_string(t->global),
-                     to_string(t->origin));
+        CONVOY_CHECK(t->global.size() == rank + 2 && t->origin.size() == rank + 2, "part {} of {} at {}", to_string(t->shape),
+                     to_string(t->global), to_string(t->origin));
     std::array<Axis, 3> axes;
     for (int i = 0; i < rank; ++i) {
         const int d = 2 + i;

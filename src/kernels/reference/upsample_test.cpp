@@ -12,9 +12,11 @@ TEST(Upsample, KnownAnswers) {
     const Tensor x = doubles({1, 1, 2, 2}, {1, 2, 3, 4});
     const Shape y{1, 1, 4, 4};
     expect_near(run_op1(UpsampleOp{Resample::Nearest, {4, 4}}, {x}, y), {1, 1, 2, 2, 1, 1, 2, 2, 3, 3, 4, 4, 3, 3, 4, 4});
-    expect_near(run_op1(UpsampleOp{Resample::Linear, {4, 4}}, {x}, y), {1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5, 3, 3.25, 3.75, 4});
+    expect_near(run_op1(UpsampleOp{Resample::Linear, {4, 4}}, {x}, y),
+                {1, 1.25, 1.75, 2, 1.5, 1.75, 2.25, 2.5, 2.5, 2.75, 3.25, 3.5, 3, 3.25, 3.75, 4});
     const double t = 1.0 / 3;
-    expect_near(run_op1(UpsampleOp{Resample::Linear, {4, 4}, true}, {x}, y), {1, 1 + t, 2 - t, 2, 2 - t, 2, 2 + t, 3 - t, 2 + t, 3 - t, 3, 3 + t, 3, 3 + t, 4 - t, 4});
+    expect_near(run_op1(UpsampleOp{Resample::Linear, {4, 4}, true}, {x}, y),
+                {1, 1 + t, 2 - t, 2, 2 - t, 2, 2 + t, 3 - t, 2 + t, 3 - t, 3, 3 + t, 3, 3 + t, 4 - t, 4});
 }
 
 TEST(Upsample, OtherFactorsAndGradients) {
@@ -76,12 +78,14 @@ void check_parts(const Op& op, const Tensor& x, const Shape& y, Draw& draw) {
     const int dim = static_cast<int>(draw.between(2, y.size() - 1));
     const int64_t cut = draw.between(0, x.shape()[dim]), length = x.shape()[dim];
     const TensorDesc whole = TensorDesc::whole(y, DType::f64);
-    const Tensor low = run_part(op, cut == 0 ? Tensor(part_desc(x.shape(), dim, 0, 0).shape, DType::f64) : part(x, dim, 0, cut), part_desc(x.shape(), dim, 0, cut), whole);
+    const Tensor low = run_part(op, cut == 0 ? Tensor(part_desc(x.shape(), dim, 0, 0).shape, DType::f64) : part(x, dim, 0, cut),
+                                part_desc(x.shape(), dim, 0, cut), whole);
     const Tensor high = run_part(op, cut == length ? Tensor(part_desc(x.shape(), dim, 0, 0).shape, DType::f64) : part(x, dim, cut, length),
                                  part_desc(x.shape(), dim, cut, length), whole);
     EXPECT_LT(relative_error(run_op1(AddOp{}, {low, high}, y), expected, 1e-30), 1e-13) << text_of(op);
     const int64_t begin = draw.between(0, y[dim] - 1), end = draw.between(begin + 1, y[dim]);
-    EXPECT_EQ(run_part(op, x, TensorDesc::whole(x.shape(), DType::f64), part_desc(y, dim, begin, end)), part(expected, dim, begin, end)) << text_of(op);
+    EXPECT_EQ(run_part(op, x, TensorDesc::whole(x.shape(), DType::f64), part_desc(y, dim, begin, end)), part(expected, dim, begin, end))
+        << text_of(op);
 }
 
 TEST(Resampling, PartsMakeTheWhole) {

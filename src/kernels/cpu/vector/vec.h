@@ -107,10 +107,15 @@ CONVOY_INLINE MaskVec<N> operator>(const Vec<N>& a, const Vec<N>& b) {
     return m;
 }
 template <int N>
-CONVOY_INLINE MaskVec<N> is_number(const Vec<N>& a) {
+CONVOY_INLINE MaskVec<N> is_nan(const Vec<N>& a) {
     MaskVec<N> m;
-    for (int p = 0; p < Vec<N>::kParts; ++p) m.part[p] = a.part[p] == a.part[p];
+    for (int p = 0; p < Vec<N>::kParts; ++p) m.part[p] = a.part[p] != a.part[p];
     return m;
+}
+template <int N>
+CONVOY_INLINE MaskVec<N> either(MaskVec<N> a, const MaskVec<N>& b) {
+    for (int p = 0; p < Vec<N>::kParts; ++p) a.part[p] |= b.part[p];
+    return a;
 }
 template <int N>
 CONVOY_INLINE MaskVec<N> operator==(const IntVec<N>& a, const IntVec<N>& b) {
@@ -131,6 +136,11 @@ CONVOY_INLINE IntVec<N> select(const MaskVec<N>& m, const IntVec<N>& yes, const 
     for (int p = 0; p < Vec<N>::kParts; ++p) v.part[p] = m.part[p] ? yes.part[p] : no.part[p];
     return v;
 }
+template <int N>
+CONVOY_INLINE void accumulate(float* at, const Vec<N>& v) {
+    store(at, load<N>(at) + v);
+}
+
 // NaN stays NaN, as in every activation here.
 template <int N>
 CONVOY_INLINE Vec<N> relu(const Vec<N>& v) {
