@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <new>
+#include <sstream>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -21,6 +23,17 @@ namespace convoy {
 namespace {
 
 constexpr int kFailed = 1, kUsage = 2;
+
+// Lists commands by the first line of what they say of themselves.
+class BriefFormatter : public CLI::Formatter {
+  public:
+    std::string make_subcommand(const CLI::App* command) const override {
+        const std::string text = command->get_description();
+        std::ostringstream out;
+        CLI::detail::format_help(out, command->get_name(), text.substr(0, text.find('\n')), get_column_width());
+        return out.str();
+    }
+};
 
 // One line, whatever the text holds at its end.
 int report(std::string text, int code) {
@@ -91,6 +104,7 @@ int run_command(const std::vector<Command>& commands) {
 int run_app(int argc, const char* const* argv) {
     CLI::App program("Convoy trains convolutional networks in parallel.\n");  // named as it was called
     program.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    program.formatter(std::make_shared<BriefFormatter>());
     program.set_version_flag("--version", "convoy " + build_info().version, "Print the version and exit");
     program.require_subcommand(0, 1);
     program.footer("`convoy COMMAND --help` says what a command does, with examples. To begin:\n"

@@ -112,8 +112,9 @@ int eval(const EvalArguments& arguments) {
 Command add_eval(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("eval", "");
     describe(*parser,
-             "Evaluate a trained network: its loss and accuracy on the test split of a dataset. A run directory brings its model, its data and its\n"
-             "newest checkpoint; a model by name takes its weights from --weights or --checkpoint.",
+             "Evaluate a trained network: its loss and accuracy on a dataset.\n"
+             "A run directory brings its model, its data and its newest checkpoint; a model by name takes its weights from --weights or\n"
+             "--checkpoint. The test split is used unless --split says otherwise.",
              "  convoy eval runs/demo\n"
              "  convoy eval lenet5 --data mnist --weights weights.safetensors\n"
              "  convoy eval lenet5 --data mnist --checkpoint runs/demo --split train --samples 10000 --json -");

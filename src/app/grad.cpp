@@ -90,8 +90,9 @@ int grad(const GradOptions& options) {
 Command add_grad(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("grad", "");
     describe(*parser,
-             "Compute the loss on a batch of inputs and targets from NumPy files, and write the gradient of every parameter, under the parameter's\n"
-             "name, to a safetensors file. In evaluation mode (running statistics, no dropout) unless --training is given.",
+             "Compute the loss and the gradient of every parameter on inputs from files.\n"
+             "Inputs and targets are NumPy files; the gradients go to a safetensors file, each under its parameter's name. In evaluation mode\n"
+             "(running statistics, no dropout) unless --training is given.",
              "  convoy grad lenet5 --input-file x.npy --target t.npy --weights w.safetensors --output g.safetensors\n"
              "  convoy grad resnet18 --input-file x.npy --target t.npy --output g.safetensors --training --dtype f64 --json -");
     const auto options = std::make_shared<GradOptions>();

@@ -92,7 +92,8 @@ void print(const Output& output, const MachineInfo& machine) {
 Command add_info(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("info", "");
     describe(*parser,
-             "Say what this build and this machine have: backends, libraries, processors and which of them may be used, memory, data.",
+             "Say what this build and this machine have.\n"
+             "Backends, libraries, processors and which of them may be used, memory, data: the first thing to look at when something is slow.",
              "  convoy info\n"
              "  convoy info --json -");
     const auto options = std::make_shared<CommonOptions>();

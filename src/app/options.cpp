@@ -103,7 +103,7 @@ CLI::Option* add_model(CLI::App& parser, std::string& model) {
 }
 
 void describe(CLI::App& parser, const std::string& purpose, const std::string& examples) {
-    parser.description(purpose);
+    parser.description(purpose + "\n");
     parser.footer("Examples:\n" + examples);
 }
 

@@ -45,7 +45,7 @@ CLI::Option* add_model(CLI::App& parser, std::string& model);
 void add_weights(CLI::App& parser, std::string& weights);
 CLI::Option* add_optimizer(CLI::App& parser, std::string& optimizer);
 CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches);
-// A paragraph on what the command is for, and examples, one to a line.
+// A paragraph on what the command is for, whose first line stands alone in the list of commands, and examples, one to a line.
 void describe(CLI::App& parser, const std::string& purpose, const std::string& examples);
 // Refuses a value of the option that is not one of these, with a suggestion.
 void allow_only(CLI::Option* option, const std::vector<std::string>& known);

@@ -56,8 +56,9 @@ int run(const RunOptions& options) {
 Command add_run(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("run", "");
     describe(*parser,
-             "Run a model forwards, in evaluation mode, on a batch of inputs from a NumPy file, and write its output to another.\n"
-             "The batch is the file's first dim, the shape of an input the others.",
+             "Run a model forwards on inputs from a file.\n"
+             "In evaluation mode, on a NumPy file whose first dim is the batch and whose other dims are the shape of an input; the output goes to\n"
+             "another such file. Without --weights the model is as it begins with the seed.",
              "  convoy run lenet5 --input-file x.npy --output y.npy --weights weights.safetensors\n"
              "  convoy run lenet5 --input-file x.npy --output y.npy --weights runs/demo\n"
              "  convoy run resnet18 --input-file x.npy --output y.npy --dtype f64 --seed 7");

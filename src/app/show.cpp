@@ -163,8 +163,9 @@ int show(const ShowOptions& options) {
 Command add_show(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("show", "");
     describe(*parser,
-             "Show a model: its layers with shapes, parameters, work and bytes, the depth of its computation, and the memory planned for a step.\n"
-             "With --program, the instructions that a step runs and the bytes that each must move. Without a model, list those that there are.",
+             "Show a model: its layers, what they cost, and the memory a step needs.\n"
+             "For each layer the shape of its output, parameters, work and bytes; for the whole its depth, its parallelism and the memory planned.\n"
+             "With --program, the instructions that a step runs and the bytes that each must move. Without a model, those that there are.",
              "  convoy show\n"
              "  convoy show resnet18 --batch 8\n"
              "  convoy show lenet5 --batch 64 --program\n"

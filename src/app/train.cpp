@@ -142,8 +142,9 @@ int train_command(const TrainArguments& arguments, const std::string& program) {
 Command add_train(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("train", "");
     describe(*parser,
-             "Train a model on a dataset, validating after each epoch. Metrics, configuration, checkpoints and a picture of the curves go to a run\n"
-             "directory; Ctrl-C ends the run cleanly with a checkpoint, and --resume goes on as if nothing had happened.",
+             "Train a model on a dataset.\n"
+             "The test split is tried after each epoch. Metrics, configuration, checkpoints and a picture of the curves go to a run directory;\n"
+             "Ctrl-C ends the run cleanly with a checkpoint, and --resume goes on as if nothing had happened.",
              "  convoy train lenet5 --data mnist --epochs 3\n"
              "  convoy train lenet5 --data mnist --optimizer adam --schedule cosine --warmup 0.5 --run-dir runs/adam\n"
              "  convoy train resnet18_cifar --data synthetic --batch 32 --micro-batches 2\n"

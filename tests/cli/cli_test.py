@@ -374,7 +374,7 @@ class Training(CliTest):
 
     def start(self, run, *arguments):
         """A long run in the background, in the middle of its first epoch when this returns."""
-        command = [CONVOY, "train", "lenet5", *SMALL, "--run-dir", run, "--checkpoint-every", "3", "--train-samples", "4096", *arguments]
+        command = [CONVOY, "train", "lenet5", *SMALL, "--run-dir", run, "--checkpoint-every", "20", "--train-samples", "4096", *arguments]
         child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 30
         while not list((run / "checkpoints").glob("step-*")) and child.poll() is None and time.monotonic() < deadline:
@@ -384,7 +384,7 @@ class Training(CliTest):
         return child
 
     def finished_weights(self, run, *arguments):
-        done = self.json("train", "lenet5", *SMALL, "--run-dir", run, "--checkpoint-every", "3", "--train-samples", "4096", *arguments)
+        done = self.json("train", "lenet5", *SMALL, "--run-dir", run, "--checkpoint-every", "20", "--train-samples", "4096", *arguments)
         self.assertEqual(done["steps"], 512)
         return (newest_checkpoint(run) / "state.safetensors").read_bytes()
 
