@@ -1,12 +1,13 @@
 # The tasks of daily work, each a line or two over CMake's presets and tools/. `make` alone lists them.
 
-.PHONY: help build demo test test-full bench check format asan tsan clean
+.PHONY: help build demo test test-full parity bench check format asan tsan clean
 
 help:
 	@echo "make build      build the program, build/convoy, and install what that needs"
 	@echo "make demo       build, then train LeNet-5 on MNIST for three epochs"
 	@echo "make test       build everything and run a sample of every test"
 	@echo "make test-full  the same with every count in full (long)"
+	@echo "make parity     build, then compare gradients with PyTorch's, live, in double precision"
 ifneq ($(wildcard bench/run),)
 	@echo "make bench      build, then measure (bench/run)"
 endif
@@ -35,6 +36,10 @@ test-full:
 	cmake --preset release
 	cmake --build --preset release
 	ctest --preset full
+
+parity: build
+	@tools/install-deps bench
+	tests/parity/parity.py
 
 ifneq ($(wildcard bench/run),)
 bench: build

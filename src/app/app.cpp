@@ -74,7 +74,8 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
     if (flag != unknown.end()) {
         const std::string name = flag->substr(0, flag->find('='));
         const std::string meant = nearest(name, option_names(command));
-        text = fmt::format("{}: unknown option {}{}", command.get_name(), name, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+        text =
+            fmt::format("{}: unknown option {}{}", command.get_name(), name, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
     } else if (!unknown.empty()) {
         text = fmt::format("{}: unexpected argument \"{}\"", command.get_name(), unknown.front());
     }
@@ -107,10 +108,11 @@ int run_app(int argc, const char* const* argv) {
     program.formatter(std::make_shared<BriefFormatter>());
     program.set_version_flag("--version", "convoy " + build_info().version, "Print the version and exit");
     program.require_subcommand(0, 1);
-    program.footer("`convoy COMMAND --help` says what a command does, with examples. To begin:\n"
-                   "  convoy train lenet5 --data mnist\n"
-                   "  convoy show resnet18 --batch 8");
-    const std::vector<Command> commands{add_train(program), add_eval(program), add_show(program), add_run(program),
+    program.footer(
+        "`convoy COMMAND --help` says what a command does, with examples. To begin:\n"
+        "  convoy train lenet5 --data mnist\n"
+        "  convoy show resnet18 --batch 8");
+    const std::vector<Command> commands{add_train(program), add_eval(program),  add_show(program), add_run(program),
                                         add_grad(program),  add_bench(program), add_info(program), add_version(program)};
     try {
         program.parse(argc, argv);

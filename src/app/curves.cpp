@@ -14,7 +14,8 @@ namespace {
 constexpr Color kTraining{70, 120, 200}, kTest{222, 110, 40};
 
 void add_point(Series& series, const Json& line, const char* field, double scale = 1) {
-    if (line.contains(field) && line[field].is_number()) series.points.emplace_back(line.at("step").get<double>(), scale * line[field].get<double>());
+    if (line.contains(field) && line[field].is_number())
+        series.points.emplace_back(line.at("step").get<double>(), scale * line[field].get<double>());
 }
 
 }  // namespace
@@ -49,6 +50,7 @@ std::filesystem::path draw_curves(const std::filesystem::path& run_dir) {
         return result;
     };
     std::vector<Panel> panels{panel("loss", std::move(loss), std::move(test_loss))};
+    panels[0].logarithmic = true;
     Panel right = panel("accuracy in %", std::move(accuracy), std::move(test_accuracy));
     if (!right.series.empty()) panels.push_back(std::move(right));
     const auto path = run_dir / "curves.png";

@@ -59,7 +59,8 @@ TrainConfig config_for(const EvalArguments& arguments, bool directory, const std
     if (arguments.given("--data-dir")) config.data.path = arguments.data_dir;
     if (arguments.samples > 0) {
         (arguments.split == "train" ? config.data.most_train : config.data.most_test) = arguments.samples;
-        if (config.data.name == "synthetic" && !trained) (arguments.split == "train" ? config.data.synthetic_train : config.data.synthetic_test) = arguments.samples;
+        if (config.data.name == "synthetic" && !trained)
+            (arguments.split == "train" ? config.data.synthetic_train : config.data.synthetic_test) = arguments.samples;
     }
     if (!common.input.empty()) config.input = parse_dims(common.input);
     if (common.classes > 0) config.classes = common.classes;
@@ -84,13 +85,14 @@ int eval(const EvalArguments& arguments) {
     config.micro_batches = 1;
 
     const StopSignals signals("stopping (again to quit at once)");
-    const EvalResult result = evaluate(config, weights, {.split = arguments.split == "train" ? Split::Train : Split::Test, .stop = &signals.stop()});
+    const EvalResult result =
+        evaluate(config, weights, {.split = arguments.split == "train" ? Split::Train : Split::Test, .stop = &signals.stop()});
     if (result.samples == 0) return signals.exit_code();
 
-    output.line("{} on {} ({} split, {} samples): loss {:.4f}{}", config.model, config.data.name, arguments.split, grouped(result.samples), result.loss,
-                result.accuracy ? fmt::format(", accuracy {}", percent(*result.accuracy)) : "");
-    output.line("{}, {} samples/s, backend {}, {}, {} threads", short_time(result.seconds), grouped(static_cast<int64_t>(result.samples_per_s)),
-                config.backend, name_of(config.dtype), config.threads);
+    output.line("{} on {} ({} split, {} samples): loss {:.4f}{}", config.model, config.data.name, arguments.split, grouped(result.samples),
+                result.loss, result.accuracy ? fmt::format(", accuracy {}", percent(*result.accuracy)) : "");
+    output.line("{}, {} samples/s, backend {}, {}, {} threads", short_time(result.seconds),
+                grouped(static_cast<int64_t>(result.samples_per_s)), config.backend, name_of(config.dtype), config.threads);
     if (weights.empty()) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
     output.result({{"model", config.model},
                    {"data", config.data.name},
@@ -120,11 +122,15 @@ Command add_eval(CLI::App& program) {
              "  convoy eval lenet5 --data mnist --checkpoint runs/demo --split train --samples 10000 --json -");
     const auto arguments = std::make_shared<EvalArguments>();
     arguments->parser = parser;
-    parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name, or the directory of a run or a checkpoint")->option_text(" ")->required();
-    parser->add_option("--data", arguments->data, "mnist, synthetic, or a directory with IDX files (default: what the run was trained on)")->option_text("D");
+    parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name, or the directory of a run or a checkpoint")
+        ->option_text(" ")
+        ->required();
+    parser->add_option("--data", arguments->data, "mnist, synthetic, or a directory with IDX files (default: what the run was trained on)")
+        ->option_text("D");
     parser->add_option("--data-dir", arguments->data_dir, "Where the files of mnist are (default: the usual places)")->option_text("DIR");
     add_weights(*parser, arguments->weights);
-    parser->add_option("--checkpoint", arguments->checkpoint, "The directory of a run (its newest checkpoint) or of a checkpoint")->option_text("DIR");
+    parser->add_option("--checkpoint", arguments->checkpoint, "The directory of a run (its newest checkpoint) or of a checkpoint")
+        ->option_text("DIR");
     allow_only(parser->add_option("--split", arguments->split, "train or test (default: test)")->option_text("SPLIT"), {"train", "test"});
     allow_whole(parser->add_option("--samples", arguments->samples, "At most so many samples, the first ones")->option_text("N"), 1);
     add_common(*parser, arguments->common, "the run's, or 64");

@@ -22,12 +22,13 @@ FileInput read_input(const std::filesystem::path& path, const ZooEntry& entry, c
     Tensor tensor = read_npy(path);
     const Shape& shape = tensor.shape();
     ModelOptions options = model_options(common, mode, 0);
-    require(shape.size() == entry.input.size() + 1, "{}: the array is {}; model \"{}\" takes {} dims, a batch of inputs such as 8x{}", path.string(),
-            to_string(shape), entry.name, entry.input.size() + 1, to_string(entry.input));
+    require(shape.size() == entry.input.size() + 1, "{}: the array is {}; model \"{}\" takes {} dims, a batch of inputs such as 8x{}",
+            path.string(), to_string(shape), entry.name, entry.input.size() + 1, to_string(entry.input));
     require(tensor.numel() > 0, "{}: the array is {}, expected at least one element", path.string(), to_string(shape));
     require(options.input.empty() || options.input == shape.slice(1), "{}: its inputs are {}, but --input says {}", path.string(),
             to_string(shape.slice(1)), to_string(options.input));
-    require(options.batch == 0 || options.batch == shape[0], "{}: it holds {} inputs, but --batch says {}", path.string(), shape[0], options.batch);
+    require(options.batch == 0 || options.batch == shape[0], "{}: it holds {} inputs, but --batch says {}", path.string(), shape[0],
+            options.batch);
     options.input = shape.slice(1);
     options.batch = shape[0];
     return {std::move(tensor), options};

@@ -30,7 +30,9 @@ std::vector<NamedTensor> read_gradients(const Executor& executor, const Graph& g
     for (const StateSpec& spec : graph.states()) {
         if (spec.kind != StateKind::Parameter) continue;
         const auto at = std::find_if(outputs.begin(), outputs.end(), [&](const Binding& b) { return b.name == "grad:" + spec.name; });
-        gradients.push_back({spec.name, at != outputs.end() ? executor.read(at->slot) : Tensor(spec.shape, executor.program().dtype == DType::f64 ? DType::f64 : DType::f32)});
+        gradients.push_back({spec.name, at != outputs.end()
+                                            ? executor.read(at->slot)
+                                            : Tensor(spec.shape, executor.program().dtype == DType::f64 ? DType::f64 : DType::f32)});
     }
     return gradients;
 }
@@ -67,7 +69,8 @@ int grad(const GradOptions& options) {
     const auto gradients = read_gradients(*executor, graph);
     const double norm = norm_of(gradients);
     const std::string mode = options.training ? "training" : "evaluation";
-    write_safetensors(options.output, std::span<const NamedTensor>(gradients), {{"model", entry.name}, {"mode", mode}, {"loss", fmt::format("{}", loss)}});
+    write_safetensors(options.output, std::span<const NamedTensor>(gradients),
+                      {{"model", entry.name}, {"mode", mode}, {"loss", fmt::format("{}", loss)}});
 
     output.line("loss {}; {} gradients with a norm of {:.6g} in {}", loss, gradients.size(), norm, options.output);
     if (options.weights.empty()) output.line("(no --weights: the model as it begins with seed {})", options.common.seed);
@@ -89,12 +92,13 @@ int grad(const GradOptions& options) {
 
 Command add_grad(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("grad", "");
-    describe(*parser,
-             "Compute the loss and the gradient of every parameter on inputs from files.\n"
-             "Inputs and targets are NumPy files; the gradients go to a safetensors file, each under its parameter's name. In evaluation mode\n"
-             "(running statistics, no dropout) unless --training is given.",
-             "  convoy grad lenet5 --input-file x.npy --target t.npy --weights w.safetensors --output g.safetensors\n"
-             "  convoy grad resnet18 --input-file x.npy --target t.npy --output g.safetensors --training --dtype f64 --json -");
+    describe(
+        *parser,
+        "Compute the loss and the gradient of every parameter on inputs from files.\n"
+        "Inputs and targets are NumPy files; the gradients go to a safetensors file, each under its parameter's name. In evaluation mode\n"
+        "(running statistics, no dropout) unless --training is given.",
+        "  convoy grad lenet5 --input-file x.npy --target t.npy --weights w.safetensors --output g.safetensors\n"
+        "  convoy grad resnet18 --input-file x.npy --target t.npy --output g.safetensors --training --dtype f64 --json -");
     const auto options = std::make_shared<GradOptions>();
     add_model(*parser, options->model)->required();
     parser->add_option("--input-file", options->input, "The inputs, an .npy file [N, C, ...]")->option_text("X.NPY")->required();

@@ -17,7 +17,8 @@ namespace {
 
 // What decides on the number of threads, in words.
 std::string threads_text(const MachineInfo& machine) {
-    std::string text = fmt::format("{} by default: the process may run on {} of {} processors", usable_cores(), machine.allowed, machine.cpus);
+    std::string text =
+        fmt::format("{} by default: the process may run on {} of {} processors", usable_cores(), machine.allowed, machine.cpus);
     if (machine.cores > 0 && machine.cores < machine.cpus) text += fmt::format(" ({} physical cores)", machine.cores);
     if (machine.quota > 0) text += fmt::format(", and its control group grants the time of {:.1f}", machine.quota);
     if (machine.allowed < machine.cpus) text += "; its affinity mask (taskset, a batch system, a container) leaves out the others";
@@ -35,7 +36,8 @@ std::string meaning_of(const std::string& variable) {
 
 std::string mnist_directory() {
     for (const auto& place : mnist_places({}))
-        if (has_idx_files(place, Split::Train) && has_idx_files(place, Split::Test)) return std::filesystem::weakly_canonical(place).string();
+        if (has_idx_files(place, Split::Train) && has_idx_files(place, Split::Test))
+            return std::filesystem::weakly_canonical(place).string();
     return "";
 }
 
@@ -43,7 +45,8 @@ Json document(const MachineInfo& machine) {
     const BuildInfo& build = build_info();
     Json libraries = Json::object(), backends = Json::array(), variables = Json::object();
     for (const auto& library : build.libraries) libraries[library.name] = library.version.empty() ? Json(nullptr) : Json(library.version);
-    for (const auto& status : backend_statuses()) backends.push_back({{"name", status.name}, {"ready", status.ready}, {"detail", status.detail}});
+    for (const auto& status : backend_statuses())
+        backends.push_back({{"name", status.name}, {"ready", status.ready}, {"detail", status.detail}});
     for (const auto& [name, value] : machine.variables) variables[name] = value;
     const std::string mnist = mnist_directory();
     return {{"version", build.version},
@@ -69,7 +72,8 @@ void print(const Output& output, const MachineInfo& machine) {
     const BuildInfo& build = build_info();
     output.line("convoy {}, built by {} ({})\n", build.version, build.compiler, build.build_type);
     Table backends({{"backend"}, {"status"}, {"detail"}});
-    for (const auto& status : backend_statuses()) backends.add({status.name, status.ready ? "ready" : "absent", status.detail == "ready" ? "" : status.detail});
+    for (const auto& status : backend_statuses())
+        backends.add({status.name, status.ready ? "ready" : "absent", status.detail == "ready" ? "" : status.detail});
     output.write(backends.text());
     output.line("{} is used when --backend is not given\n", best_backend(DType::f32));
     Table libraries({{"library"}, {"status"}, {"for"}});
@@ -82,7 +86,8 @@ void print(const Output& output, const MachineInfo& machine) {
     for (const auto& [name, value] : machine.variables) output.line("           {}={} ({})", name, value, meaning_of(name));
     if (machine.variables.empty()) output.line("           no variable of the environment (OMP_*, ...) changes how threads run");
     output.line("SIMD       {}", machine.simd.empty() ? "unknown" : fmt::format("{}", fmt::join(machine.simd, " ")));
-    output.line("memory     {}, {} of it available", short_bytes(static_cast<double>(machine.memory)), short_bytes(static_cast<double>(machine.available)));
+    output.line("memory     {}, {} of it available", short_bytes(static_cast<double>(machine.memory)),
+                short_bytes(static_cast<double>(machine.available)));
     const std::string mnist = mnist_directory();
     output.line("mnist      {}", mnist.empty() ? "not found; CONVOY_DATA may name the directory above mnist/" : mnist);
 }
@@ -91,11 +96,12 @@ void print(const Output& output, const MachineInfo& machine) {
 
 Command add_info(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("info", "");
-    describe(*parser,
-             "Say what this build and this machine have.\n"
-             "Backends, libraries, processors and which of them may be used, memory, data: the first thing to look at when something is slow.",
-             "  convoy info\n"
-             "  convoy info --json -");
+    describe(
+        *parser,
+        "Say what this build and this machine have.\n"
+        "Backends, libraries, processors and which of them may be used, memory, data: the first thing to look at when something is slow.",
+        "  convoy info\n"
+        "  convoy info --json -");
     const auto options = std::make_shared<CommonOptions>();
     add_json(*parser, *options);
     return {parser, [options] {

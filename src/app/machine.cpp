@@ -51,7 +51,8 @@ void read_processor(MachineInfo& info) {
         }
     }
     info.cores = static_cast<int>(cores.size());
-    for (const char* const name : {"sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimd", "sve", "bf16"})
+    for (const char* const name :
+         {"sse4_2", "avx", "fma", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "asimd", "sve", "bf16"})
         if (flags.count(name) > 0) info.simd.emplace_back(name);
 }
 
@@ -80,8 +81,9 @@ MachineInfo machine_info() {
     info.quota = quota();
     read_processor(info);
     read_memory(info);
-    for (const char* const name : {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "OMP_DYNAMIC", "OMP_THREAD_LIMIT", "GOMP_CPU_AFFINITY",
-                                   "GOMP_SPINCOUNT", "KMP_AFFINITY", "KMP_BLOCKTIME", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"})
+    for (const char* const name :
+         {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "OMP_DYNAMIC", "OMP_THREAD_LIMIT", "GOMP_CPU_AFFINITY",
+          "GOMP_SPINCOUNT", "KMP_AFFINITY", "KMP_BLOCKTIME", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"})
         if (const char* const value = std::getenv(name)) info.variables.emplace_back(name, value);
     return info;
 }

@@ -64,7 +64,8 @@ void add_json(CLI::App& parser, CommonOptions& options) {
 
 void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch) {
     add_json(parser, options);
-    auto* threads = parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)");
+    auto* threads =
+        parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)");
     allow_whole(threads->option_text("T"), 1);
     std::vector<std::string> backends;
     for (const BackendStatus& status : backend_statuses()) backends.push_back(status.name);
@@ -93,7 +94,8 @@ CLI::Option* add_optimizer(CLI::App& parser, std::string& optimizer) {
 }
 
 CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches) {
-    auto* option = parser.add_option("--micro-batches", micro_batches, "Compute a step in so many parts, which needs less memory (default: 1)");
+    auto* option =
+        parser.add_option("--micro-batches", micro_batches, "Compute a step in so many parts, which needs less memory (default: 1)");
     allow_whole(option->option_text("M"), 1);
     return option;
 }

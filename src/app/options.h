@@ -25,14 +25,14 @@ class UsageError : public Error {
 };
 
 struct CommonOptions {
-    std::string json;        // a file, "-" or "" for none
-    int threads = 0;         // 0: all cores that the process may use
-    std::string backend;     // empty: the best that is ready
+    std::string json;     // a file, "-" or "" for none
+    int threads = 0;      // 0: all cores that the process may use
+    std::string backend;  // empty: the best that is ready
     std::string dtype = "f32";
     uint64_t seed = 1;
-    std::string input;       // "3x64x64"; empty: the model's own
-    int64_t classes = 0;     // 0: the model's own
-    int64_t batch = 0;       // 0: the command's default
+    std::string input;    // "3x64x64"; empty: the model's own
+    int64_t classes = 0;  // 0: the model's own
+    int64_t batch = 0;    // 0: the command's default
 };
 
 // --json alone, for commands that compute nothing.

@@ -30,14 +30,17 @@ struct Range {
 
 class Canvas {
   public:
-    Canvas(int width, int height) : image_{width, height, std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255)} {}
+    Canvas(int width, int height)
+        : image_{width, height, std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255)} {}
 
     Image take() { return std::move(image_); }
 
     void blend(int x, int y, Color color, double cover) {
         if (x < 0 || y < 0 || x >= image_.width || y >= image_.height || cover <= 0) return;
         uint8_t* const pixel = &image_.rgb[(static_cast<size_t>(y) * static_cast<size_t>(image_.width) + static_cast<size_t>(x)) * 3];
-        const auto mix = [cover](uint8_t old, uint8_t now) { return static_cast<uint8_t>(std::lround(old + (now - old) * std::min(1.0, cover))); };
+        const auto mix = [cover](uint8_t old, uint8_t now) {
+            return static_cast<uint8_t>(std::lround(old + (now - old) * std::min(1.0, cover)));
+        };
         pixel[0] = mix(pixel[0], color.red);
         pixel[1] = mix(pixel[1], color.green);
         pixel[2] = mix(pixel[2], color.blue);
@@ -69,7 +72,12 @@ class Canvas {
 
 int text_width(const std::string& text) { return static_cast<int>(text.size()) * (kGlyphWidth + 1) * kScale; }
 
-bool finite(const std::pair<double, double>& point) { return std::isfinite(point.first) && std::isfinite(point.second); }
+// What the y axis measures.
+double height_of(const Panel& panel, double y) { return panel.logarithmic ? std::log10(y) : y; }
+
+bool shown(const Panel& panel, const std::pair<double, double>& point) {
+    return std::isfinite(point.first) && std::isfinite(height_of(panel, point.second));
+}
 
 std::string tick_text(double value) {
     if (std::abs(value) >= 1e4) return fmt::format("{:g}k", value / 1e3);
@@ -80,9 +88,9 @@ void draw_panel(Canvas& canvas, int origin, const Panel& panel, const std::strin
     Range xs, ys;
     for (const Series& series : panel.series)
         for (const auto& point : series.points) {
-            if (!finite(point)) continue;
+            if (!shown(panel, point)) continue;
             xs.include(point.first);
-            ys.include(point.second);
+            ys.include(height_of(panel, point.second));
         }
     if (xs.low > xs.high) xs = ys = {0, 1};
     const double margin = ys.high > ys.low ? 0.05 * (ys.high - ys.low) : std::max(1e-3, 0.05 * std::abs(ys.low));
@@ -90,10 +98,11 @@ void draw_panel(Canvas& canvas, int origin, const Panel& panel, const std::strin
     if (xs.high <= xs.low) xs = {xs.low - 1, xs.high + 1};
     const int left = origin + kLeft, right = origin + kPanelWidth - kRight, top = kTop, bottom = kHeight - kBottom;
     const auto x_of = [&](double x) { return left + (x - xs.low) / (xs.high - xs.low) * (right - left); };
-    const auto y_of = [&](double y) { return bottom - (y - ys.low) / (ys.high - ys.low) * (bottom - top); };
+    const auto y_of = [&](double y) { return bottom - (height_of(panel, y) - ys.low) / (ys.high - ys.low) * (bottom - top); };
 
     canvas.text(left, 14, panel.title, kInk);
-    for (const double tick : ticks(ys.low, ys.high, 6)) {
+    const auto y_ticks = panel.logarithmic ? logarithmic_ticks(std::pow(10, ys.low), std::pow(10, ys.high)) : ticks(ys.low, ys.high, 6);
+    for (const double tick : y_ticks) {
         canvas.line(left, y_of(tick), right, y_of(tick), 1, kGrid);
         canvas.text(left - 10 - text_width(tick_text(tick)), static_cast<int>(y_of(tick)) - 7, tick_text(tick), kInk);
     }
@@ -109,9 +118,11 @@ void draw_panel(Canvas& canvas, int origin, const Panel& panel, const std::strin
     for (const Series& series : panel.series) {
         const std::pair<double, double>* last = nullptr;
         for (const auto& point : series.points) {
-            if (!finite(point)) continue;
-            if (last != nullptr) canvas.line(x_of(last->first), y_of(last->second), x_of(point.first), y_of(point.second), kLine, series.color);
-            if (series.marks || series.points.size() == 1) canvas.line(x_of(point.first), y_of(point.second), x_of(point.first), y_of(point.second), 8, series.color);
+            if (!shown(panel, point)) continue;
+            if (last != nullptr)
+                canvas.line(x_of(last->first), y_of(last->second), x_of(point.first), y_of(point.second), kLine, series.color);
+            if (series.marks || series.points.size() == 1)
+                canvas.line(x_of(point.first), y_of(point.second), x_of(point.first), y_of(point.second), 8, series.color);
             last = &point;
         }
         legend -= text_width(series.name) + 40;
@@ -132,6 +143,17 @@ std::vector<double> ticks(double low, double high, int count) {
     const double lead = rough / power, step = power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
     std::vector<double> result;
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; ++k) result.push_back(k * step);
+    return result;
+}
+
+std::vector<double> logarithmic_ticks(double low, double high) {
+    const bool many = std::log10(high / low) > 3;
+    std::vector<double> result;
+    for (double power = std::floor(std::log10(low)); power <= std::log10(high); ++power)
+        for (const double lead : {1.0, 2.0, 5.0}) {
+            const double tick = lead * std::pow(10, power);
+            if (tick >= low && tick <= high && (lead == 1 || !many)) result.push_back(tick);
+        }
     return result;
 }
 

@@ -24,6 +24,7 @@ struct Series {
 struct Panel {
     std::string title;
     std::vector<Series> series;
+    bool logarithmic = false;  // the y axis; points that are not positive are left out
 };
 
 struct Image {
@@ -35,6 +36,8 @@ struct Image {
 
 // Multiples of 1, 2 or 5 times a power of ten inside [low, high], about `count` of them. Requires low < high.
 std::vector<double> ticks(double low, double high, int count);
+// The same for a logarithmic axis: 1, 2 and 5 times powers of ten, or only the powers when there are many. Requires 0 < low.
+std::vector<double> logarithmic_ticks(double low, double high);
 
 Image plot(const std::vector<Panel>& panels, const std::string& x_label);
 

@@ -18,6 +18,11 @@ TEST(Ticks, AreRoundNumbersInsideTheRange) {
     EXPECT_NEAR(small.back(), 0.04, 1e-12);
 }
 
+TEST(Ticks, OfALogarithmicAxis) {
+    EXPECT_EQ(logarithmic_ticks(0.9, 25), (std::vector<double>{1, 2, 5, 10, 20}));
+    EXPECT_EQ(logarithmic_ticks(0.5, 12345), (std::vector<double>{1, 10, 100, 1000, 10000}));
+}
+
 int pixels_of(const Image& image, Color color) {
     int count = 0;
     for (int y = 0; y < image.height; ++y)
@@ -35,6 +40,13 @@ TEST(Plot, DrawsEverySeriesInItsPanel) {
             const bool left = x < image.width / 2;
             ASSERT_FALSE(image.at(x, y) == (left ? blue : red)) << x << "," << y;
         }
+}
+
+TEST(Plot, LeavesOutWhatALogarithmicAxisCannotShow) {
+    const Color red{200, 0, 0};
+    const Image whole = plot({{"p", {{"r", red, {{0, 1}, {2, 100}}}}, true}}, "x");
+    const Image holed = plot({{"p", {{"r", red, {{0, 1}, {1, 0}, {1, -3}, {2, 100}}}}, true}}, "x");
+    EXPECT_EQ(whole.rgb, holed.rgb);
 }
 
 TEST(Plot, TakesWhatHasNoExtent) {

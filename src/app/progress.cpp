@@ -66,12 +66,14 @@ std::string plain_line(const StepReport& report) {
 }
 
 std::string epoch_line(const EpochReport& report) {
-    std::string line = fmt::format("epoch {}/{}  {}", report.epoch, report.epochs, quality("train ", report.train_loss, report.train_accuracy));
+    std::string line =
+        fmt::format("epoch {}/{}  {}", report.epoch, report.epochs, quality("train ", report.train_loss, report.train_accuracy));
     if (report.validation) line += "  " + quality("test ", report.validation->loss, report.validation->accuracy);
     return line + fmt::format("  {}  {}", rate(report.samples_per_s), short_time(report.seconds));
 }
 
-ProgressDisplay::ProgressDisplay(const Output& output) : output_(output), terminal_(isatty(fileno(output.stream())) == 1), last_(Clock::now()) {}
+ProgressDisplay::ProgressDisplay(const Output& output)
+    : output_(output), terminal_(isatty(fileno(output.stream())) == 1), last_(Clock::now()) {}
 
 ProgressDisplay::~ProgressDisplay() { clear(); }
 
@@ -79,12 +81,12 @@ void ProgressDisplay::on_start(const TrainStart& start) {
     start_ = start;
     const TrainConfig& config = start.config;
     const auto bytes = [](int64_t count) { return short_bytes(static_cast<double>(count)); };
-    print(fmt::format("{}: {} parameters; {}: {} samples to train on, {} to test", config.model, grouped(start.parameters), config.data.name,
-                      grouped(start.train_samples), grouped(start.test_samples)));
-    print(fmt::format("{} steps of {} samples in {} epoch{}; {} at a rate of {:g}, seed {}", grouped(start.total_steps), config.batch, config.epochs,
-                      config.epochs == 1 ? "" : "s", name_of(config.optimizer.rule.rule), config.schedule.lr, config.seed));
-    print(fmt::format("backend {}, {}, {} thread{}; memory {} for steps, {} of state", config.backend, name_of(config.dtype), config.threads,
-                      config.threads == 1 ? "" : "s", bytes(start.arena_bytes), bytes(start.state_bytes)));
+    print(fmt::format("{}: {} parameters; {}: {} samples to train on, {} to test", config.model, grouped(start.parameters),
+                      config.data.name, grouped(start.train_samples), grouped(start.test_samples)));
+    print(fmt::format("{} steps of {} samples in {} epoch{}; {} at a rate of {:g}, seed {}", grouped(start.total_steps), config.batch,
+                      config.epochs, config.epochs == 1 ? "" : "s", name_of(config.optimizer.rule.rule), config.schedule.lr, config.seed));
+    print(fmt::format("backend {}, {}, {} thread{}; memory {} for steps, {} of state", config.backend, name_of(config.dtype),
+                      config.threads, config.threads == 1 ? "" : "s", bytes(start.arena_bytes), bytes(start.state_bytes)));
     if (!config.run_dir.empty()) print(fmt::format("everything goes to {}", config.run_dir));
     if (start.first_step > 0) print(fmt::format("going on after step {}", grouped(start.first_step)));
 }

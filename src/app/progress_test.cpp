@@ -21,7 +21,8 @@ StepReport half_way() {
 
 TEST(BarLine, SaysEverythingWhereThereIsRoom) {
     const std::string line = bar_line(half_way(), 120);
-    for (const char* part : {"epoch 1/2", "50%", "loss 0.2500", "acc 97.31 %", "ETA 42 s", "12,345 samples/s", "[===================>                    ]"})
+    for (const char* part :
+         {"epoch 1/2", "50%", "loss 0.2500", "acc 97.31 %", "ETA 42 s", "12,345 samples/s", "[===================>                    ]"})
         EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
 }
 
@@ -32,7 +33,8 @@ TEST(BarLine, FitsAnyWidth) {
 TEST(BarLine, KeepsTheLossOnANarrowTerminal) { EXPECT_NE(bar_line(half_way(), 40).find("loss 0.2500"), std::string::npos); }
 
 TEST(EpochLine, LeavesOutWhatARegressionHasNot) {
-    const EpochReport report{.epoch = 1, .epochs = 1, .train_loss = 0.5, .validation = EvalResult{.loss = 0.75}, .samples_per_s = 10, .seconds = 3};
+    const EpochReport report{
+        .epoch = 1, .epochs = 1, .train_loss = 0.5, .validation = EvalResult{.loss = 0.75}, .samples_per_s = 10, .seconds = 3};
     const std::string line = epoch_line(report);
     EXPECT_EQ(line, "epoch 1/1  train loss 0.5000  test loss 0.7500  10.0 samples/s  3.0 s");
 }

@@ -57,7 +57,8 @@ Command add_run(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("run", "");
     describe(*parser,
              "Run a model forwards on inputs from a file.\n"
-             "In evaluation mode, on a NumPy file whose first dim is the batch and whose other dims are the shape of an input; the output goes to\n"
+             "In evaluation mode, on a NumPy file whose first dim is the batch and whose other dims are the shape of an input; the output "
+             "goes to\n"
              "another such file. Without --weights the model is as it begins with the seed.",
              "  convoy run lenet5 --input-file x.npy --output y.npy --weights weights.safetensors\n"
              "  convoy run lenet5 --input-file x.npy --output y.npy --weights runs/demo\n"

@@ -46,7 +46,8 @@ std::vector<LayerRow> layers_of(const Graph& graph, DType dtype) {
         row.bytes += cost.moved * static_cast<double>(size_of(dtype));
         for (const ValueId v : node.inputs) {
             const int state = graph.value(v).state;
-            if (state == kNone || graph.states()[static_cast<size_t>(state)].kind != StateKind::Parameter || !counted.insert(v).second) continue;
+            if (state == kNone || graph.states()[static_cast<size_t>(state)].kind != StateKind::Parameter || !counted.insert(v).second)
+                continue;
             row.parameters += numel(graph.shape(v));
         }
     }
@@ -164,7 +165,8 @@ Command add_show(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("show", "");
     describe(*parser,
              "Show a model: its layers, what they cost, and the memory a step needs.\n"
-             "For each layer the shape of its output, parameters, work and bytes; for the whole its depth, its parallelism and the memory planned.\n"
+             "For each layer the shape of its output, parameters, work and bytes; for the whole its depth, its parallelism and the memory "
+             "planned.\n"
              "With --program, the instructions that a step runs and the bytes that each must move. Without a model, those that there are.",
              "  convoy show\n"
              "  convoy show resnet18 --batch 8\n"

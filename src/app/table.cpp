@@ -25,7 +25,8 @@ std::string Table::text() const {
         std::string text;
         for (size_t c = 0; c < columns_.size(); ++c) {
             if (c > 0) text += "  ";
-            text += columns_[c].align == Align::Left ? fmt::format("{:<{}}", cell(c), widths[c]) : fmt::format("{:>{}}", cell(c), widths[c]);
+            text +=
+                columns_[c].align == Align::Left ? fmt::format("{:<{}}", cell(c), widths[c]) : fmt::format("{:>{}}", cell(c), widths[c]);
         }
         text.erase(text.find_last_not_of(' ') + 1);
         return text + "\n";

@@ -41,7 +41,8 @@ void require_fresh(const std::string& directory) {
     require(fs::is_directory(directory, failed), "run directory {}: it is a file", directory);
     const bool empty = fs::is_empty(directory, failed);
     require(!failed, "run directory {}: {}", directory, failed.message());
-    require(empty, "run directory {} is not empty; choose another, or go on with the run that is in it by --resume {}", directory, directory);
+    require(empty, "run directory {} is not empty; choose another, or go on with the run that is in it by --resume {}", directory,
+            directory);
 }
 
 TrainConfig configuration(const TrainArguments& arguments) {
@@ -101,17 +102,20 @@ std::string draw(const std::string& run_dir) {
     }
 }
 
-void summarise(const Output& output, const std::string& program, const TrainConfig& config, const TrainResult& result, const std::string& curves) {
+void summarise(const Output& output, const std::string& program, const TrainConfig& config, const TrainResult& result,
+               const std::string& curves) {
     output.line("");
     if (result.stopped_early) output.line("Stopped after step {}; go on with: {} train --resume {}", result.steps, program, config.run_dir);
     if (result.test_accuracy) {
         const bool earlier = result.best_accuracy && *result.best_accuracy > *result.test_accuracy;
-        output.line("Test accuracy  {}{}", percent(*result.test_accuracy), earlier ? fmt::format(" (best {})", percent(*result.best_accuracy)) : "");
+        output.line("Test accuracy  {}{}", percent(*result.test_accuracy),
+                    earlier ? fmt::format(" (best {})", percent(*result.best_accuracy)) : "");
     } else if (result.test_loss) {
         output.line("Test loss      {:.6g}", *result.test_loss);
     }
     output.line("Training loss  {:.6g}", result.train_loss);
-    output.line("Time           {}, {} samples/s while training", short_time(result.seconds), grouped(static_cast<int64_t>(result.samples_per_s)));
+    output.line("Time           {}, {} samples/s while training", short_time(result.seconds),
+                grouped(static_cast<int64_t>(result.samples_per_s)));
     output.line("Run            {}: metrics.jsonl, config.json, checkpoints/{}", config.run_dir, curves.empty() ? "" : ", curves.png");
     if (result.stopped_early) return;
     output.line("\nWhat to try next:");
@@ -141,14 +145,15 @@ int train_command(const TrainArguments& arguments, const std::string& program) {
 
 Command add_train(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("train", "");
-    describe(*parser,
-             "Train a model on a dataset.\n"
-             "The test split is tried after each epoch. Metrics, configuration, checkpoints and a picture of the curves go to a run directory;\n"
-             "Ctrl-C ends the run cleanly with a checkpoint, and --resume goes on as if nothing had happened.",
-             "  convoy train lenet5 --data mnist --epochs 3\n"
-             "  convoy train lenet5 --data mnist --optimizer adam --schedule cosine --warmup 0.5 --run-dir runs/adam\n"
-             "  convoy train resnet18_cifar --data synthetic --batch 32 --micro-batches 2\n"
-             "  convoy train --resume runs/adam --epochs 6");
+    describe(
+        *parser,
+        "Train a model on a dataset.\n"
+        "The test split is tried after each epoch. Metrics, configuration, checkpoints and a picture of the curves go to a run directory;\n"
+        "Ctrl-C ends the run cleanly with a checkpoint, and --resume goes on as if nothing had happened.",
+        "  convoy train lenet5 --data mnist --epochs 3\n"
+        "  convoy train lenet5 --data mnist --optimizer adam --schedule cosine --warmup 0.5 --run-dir runs/adam\n"
+        "  convoy train resnet18_cifar --data synthetic --batch 32 --micro-batches 2\n"
+        "  convoy train --resume runs/adam --epochs 6");
     const auto arguments = add_train_options(*parser);
     return {parser, [arguments, &program] { return train_command(*arguments, program.get_name()); }};
 }

@@ -13,10 +13,12 @@ class Adder {
 
     template <class T>
     CLI::Option* add(const std::string& name, T TrainConfig::*field, const std::string& text, const std::string& help) {
-        return add(name, arguments_.values.*field, text, help, [this_ = &arguments_, field](TrainConfig& c) { c.*field = this_->values.*field; });
+        return add(name, arguments_.values.*field, text, help,
+                   [this_ = &arguments_, field](TrainConfig& c) { c.*field = this_->values.*field; });
     }
     template <class T>
-    CLI::Option* add(const std::string& name, T& value, const std::string& text, const std::string& help, std::function<void(TrainConfig&)> change) {
+    CLI::Option* add(const std::string& name, T& value, const std::string& text, const std::string& help,
+                     std::function<void(TrainConfig&)> change) {
         CLI::Option* const option = parser_.add_option(name, value, help)->option_text(text);
         arguments_.changes.emplace_back(option, std::move(change));
         return option;
@@ -24,7 +26,9 @@ class Adder {
     void flag(const std::string& name, bool& value, const std::string& help, std::function<void(TrainConfig&)> change) {
         arguments_.changes.emplace_back(parser_.add_flag(name, value, help), std::move(change));
     }
-    void changes_by(const CLI::Option* option, std::function<void(TrainConfig&)> change) { arguments_.changes.emplace_back(option, std::move(change)); }
+    void changes_by(const CLI::Option* option, std::function<void(TrainConfig&)> change) {
+        arguments_.changes.emplace_back(option, std::move(change));
+    }
 
   private:
     CLI::App& parser_;
@@ -33,8 +37,10 @@ class Adder {
 
 void add_data(Adder& adder, TrainArguments& a) {
     DataConfig& data = a.values.data;
-    adder.add("--data", data.name, "D", "mnist, synthetic, or a directory with IDX files (default: mnist)", [&](TrainConfig& c) { c.data.name = data.name; });
-    adder.add("--data-dir", data.path, "DIR", "Where the files of mnist are (default: the usual places)", [&](TrainConfig& c) { c.data.path = data.path; });
+    adder.add("--data", data.name, "D", "mnist, synthetic, or a directory with IDX files (default: mnist)",
+              [&](TrainConfig& c) { c.data.name = data.name; });
+    adder.add("--data-dir", data.path, "DIR", "Where the files of mnist are (default: the usual places)",
+              [&](TrainConfig& c) { c.data.path = data.path; });
     const auto limit = [](TrainConfig& c, int64_t DataConfig::*most, int64_t DataConfig::*made, int64_t count) {
         c.data.*(c.data.name == "synthetic" ? made : most) = count;
     };
@@ -52,7 +58,8 @@ void add_optimizer_options(CLI::App& parser, Adder& adder, TrainArguments& a) {
     allow_real(adder.add("--momentum", rule.momentum, "X", "Of momentum, nesterov, rmsprop and lars (default: 0.9; rmsprop: 0)",
                          [&](TrainConfig& c) { c.optimizer.rule.momentum = rule.momentum; }),
                {.low = 0, .high = 1});
-    allow_real(adder.add("--weight-decay", rule.weight_decay, "X", "(default: 0)", [&](TrainConfig& c) { c.optimizer.rule.weight_decay = rule.weight_decay; }),
+    allow_real(adder.add("--weight-decay", rule.weight_decay, "X", "(default: 0)",
+                         [&](TrainConfig& c) { c.optimizer.rule.weight_decay = rule.weight_decay; }),
                {.low = 0});
     allow_real(adder.add("--clip-norm", a.values.optimizer.clip_norm, "X", "Limit on the norm of the whole gradient (default: none)",
                          [&](TrainConfig& c) { c.optimizer.clip_norm = a.values.optimizer.clip_norm; }),
@@ -76,17 +83,22 @@ void add_schedule(Adder& adder, TrainArguments& a) {
     allow_real(adder.add("--warmup", schedule.warmup_epochs, "E", "Epochs over which the rate rises to --lr first (default: 0)",
                          [&](TrainConfig& c) { c.schedule.warmup_epochs = schedule.warmup_epochs; }),
                {.low = 0});
-    allow_whole(adder.add("--reference-batch", schedule.reference_batch, "B", "The batch that --lr is for; the rate is scaled to the real one",
-                          [&](TrainConfig& c) { c.schedule.reference_batch = schedule.reference_batch; }),
-                1);
+    allow_whole(
+        adder.add("--reference-batch", schedule.reference_batch, "B", "The batch that --lr is for; the rate is scaled to the real one",
+                  [&](TrainConfig& c) { c.schedule.reference_batch = schedule.reference_batch; }),
+        1);
 }
 
 void add_run(CLI::App& parser, Adder& adder, TrainArguments& a) {
-    parser.add_option("--run-dir", a.run_dir, "Where metrics, configuration and checkpoints go (default: runs/MODEL-TIME)")->option_text("DIR");
-    a.resume_option = parser.add_option("--resume", a.resume, "Go on in this run directory, or in --run-dir")->expected(0, 1)->option_text("[DIR]");
-    allow_whole(adder.add("--checkpoint-every", &TrainConfig::checkpoint_every, "STEPS", "Also between the ends of epochs (default: no)"), 0);
+    parser.add_option("--run-dir", a.run_dir, "Where metrics, configuration and checkpoints go (default: runs/MODEL-TIME)")
+        ->option_text("DIR");
+    a.resume_option =
+        parser.add_option("--resume", a.resume, "Go on in this run directory, or in --run-dir")->expected(0, 1)->option_text("[DIR]");
+    allow_whole(adder.add("--checkpoint-every", &TrainConfig::checkpoint_every, "STEPS", "Also between the ends of epochs (default: no)"),
+                0);
     allow_whole(adder.add("--keep", &TrainConfig::keep, "N", "Checkpoints to keep, the newest ones (default: 3)"), 1);
-    allow_whole(adder.add("--log-every", &TrainConfig::log_every, "STEPS", "Between two lines of metrics; 0: epochs only (default: 50)"), 0);
+    allow_whole(adder.add("--log-every", &TrainConfig::log_every, "STEPS", "Between two lines of metrics; 0: epochs only (default: 50)"),
+                0);
 }
 
 // Options that all commands have: as changes of a configuration.
@@ -143,7 +155,8 @@ std::string resumed_directory(const TrainArguments& arguments) {
     const std::string& named = arguments.resume.empty() ? arguments.run_dir : arguments.resume;
     if (named.empty()) throw UsageError("train: --resume needs the directory of the run to go on with: --resume DIR");
     if (!arguments.resume.empty() && !arguments.run_dir.empty() && arguments.resume != arguments.run_dir)
-        throw UsageError(fmt::format("train: --resume says {}, --run-dir says {}; a run goes on in its own directory", arguments.resume, arguments.run_dir));
+        throw UsageError(fmt::format("train: --resume says {}, --run-dir says {}; a run goes on in its own directory", arguments.resume,
+                                     arguments.run_dir));
     return named;
 }
 

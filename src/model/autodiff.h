@@ -30,6 +30,7 @@ Graph training_graph(const Model& model, const Optimizer& optimizer, const Train
 Graph evaluation_graph(const Model& model);
 
 // Forward and backward without an update: outputs "loss" and "grad:<parameter>" for every parameter; with `input_gradient` also "grad:input".
+// A model in training mode stores its new running statistics all the same, so that its state is that of a training step.
 Graph gradient_graph(const Model& model, bool input_gradient = false);
 
 // The gradient of `seed` (the gradient of some loss with respect to `output`) with respect to every value of `wrt`; kNone for a value

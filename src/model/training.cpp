@@ -260,6 +260,7 @@ Graph gradient_graph(const Model& model, bool input_gradient) {
     const auto gradients = backward(graph, seeds, wrt);
     for (size_t i = 0; i < wrt.size(); ++i)
         if (gradients[i] != kNone) graph.add_output("grad:" + graph.value(wrt[i]).name, gradients[i]);
+    for (const auto& [name, value] : versions) graph.add_store(*graph.find_state(name), value);
     return graph;
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "kernels/cpu/own.h"
-#include "kernels/cpu/own_implementations.h"
 
 namespace convoy::cpu {
 

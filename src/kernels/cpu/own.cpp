@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "kernels/cpu/own_implementations.h"
 
 namespace convoy::cpu {
 

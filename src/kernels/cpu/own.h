@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "kernels/cpu/implementation.h"
+#include "kernels/cpu/own_implementations.h"
 #include "kernels/cpu/vector/kernels.h"
 
 namespace convoy::cpu {
 
 // --- Implementations as lists of cases ------------------------------------------------------------------------------------------
 
-// One kind of problem. Both functions may rely on `accepts`.
+// One kind of problem. The other two functions may rely on `accepts`.
 struct Case {
     bool (*accepts)(const Problem& problem);
     std::vector<Candidate> (*candidates)(const Problem& problem, const CpuContext& context);
@@ -24,6 +25,10 @@ struct Case {
 
 // Offers the candidates of the first case that accepts the problem, all under `name`. Only float32 problems reach the cases.
 std::unique_ptr<Implementation> implementation_of(std::string name, std::vector<Case> cases, const vec::VectorKernels& kernels);
+
+// Cases of the elementwise implementation that stand in files of their own.
+std::vector<Case> channel_cases();  // bias and PReLU
+Case dropout_case();
 
 // The best table of kernels for this machine.
 const vec::VectorKernels& vector_kernels();
@@ -83,7 +88,7 @@ Candidate candidate_of(const Problem& problem, const CpuContext& context, const 
 
 inline Layout same_layout() {
     Layout layout;
-    layout.opaque = "same";
+    layout.opaque = kSameLayout;
     return layout;
 }
 // Blocked, channels-last and plain; for a tensor with no spatial dims only plain.

@@ -7,7 +7,8 @@ namespace convoy::ref {
 
 namespace {
 
-// A convolution with the sizes of its products. Within one group: weights [filters, rows], patches [rows, positions], result [filters, positions].
+// A convolution with the sizes of its products. Within one group: weights [filters, rows], patches [rows, positions], result
+// [filters, positions].
 struct Conv {
     Geometry g;
     int64_t batch, groups, channels, filters;  // channels and filters of one group

@@ -1,5 +1,5 @@
-// Patches of an input as columns of a matrix (im2col), for a range of output positions at a time, so that the matrix stays small whatever the
-// input's size. The matrix is [channels * kernel, positions], row-major; padding is zero.
+// Patches of an input as columns of a matrix (im2col), for a range of output positions at a time, so that the matrix stays small whatever
+// the input's size. The matrix is [channels * kernel, positions], row-major; padding is zero.
 #pragma once
 
 #include "kernels/reference/geometry.h"

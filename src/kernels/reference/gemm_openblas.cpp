@@ -1,5 +1,5 @@
-// Products by OpenBLAS. It is kept to the calling thread, because we divide the work ourselves: then results do not depend on how OpenBLAS was
-// built, and ranks that are threads of one process do not fight over its one pool.
+// Products by OpenBLAS. It is kept to the calling thread, because we divide the work ourselves: then results do not depend on how OpenBLAS
+// was built, and ranks that are threads of one process do not fight over its one pool.
 #include <algorithm>
 #include <cstdint>
 #include <mutex>

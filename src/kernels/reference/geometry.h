@@ -35,8 +35,8 @@ struct Geometry {
 // For activations x[N,C,..] and y[N,F,..].
 Geometry geometry(const Window& window, const Shape& x, const Shape& y);
 
-// Calls fn(position, offset): for every element of the window of output (o0, o1, o2) that is no padding, in row-major order, its place in the
-// window and its offset in the input plane.
+// Calls fn(position, offset): for every element of the window of output (o0, o1, o2) that is no padding, in row-major order, its place in
+// the window and its offset in the input plane.
 template <class Fn>
 void for_each_tap(const Geometry& g, int64_t o0, int64_t o1, int64_t o2, const Fn& fn) {
     const Range r0 = g.taps(0, o0), r1 = g.taps(1, o1), r2 = g.taps(2, o2);

@@ -54,7 +54,7 @@ void max_pool_grad(const Geometry& g, const View<const T>& dy, const View<Where>
     });
 }
 
-// What counts in the divisor of output o along dim i: elements of the input, and of the padding if it counts, but never what lies past both.
+// What counts in the divisor of output o along dim i: elements of the input, and of the padding if it counts, never what lies past both.
 int64_t counted(const Geometry& g, bool count_padding, size_t i, int64_t o) {
     const int64_t begin = count_padding ? std::min<int64_t>(-g.pad[i], 0) : 0;
     const int64_t end = g.in[i] + (count_padding ? std::max<int64_t>(g.pad_hi[i], 0) : 0);

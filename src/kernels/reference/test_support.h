@@ -35,7 +35,7 @@ class Draw {
         for (auto& value : tensor.as<double>()) value = random_.normal(next_++);
         return tensor;
     }
-    // Multiples of `gap` in random order, shifted by half of it and centred: no two closer than the gap, none closer than half of it to zero.
+    // Multiples of `gap` in random order, shifted by half of it: no two closer than the gap, none closer than half of it to zero.
     Tensor separated(const Shape& shape, double gap) {
         Tensor tensor(shape, DType::f64);
         const int64_t count = tensor.numel();

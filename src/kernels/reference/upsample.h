@@ -1,5 +1,5 @@
-// Changes of resolution by position: up-sampling, and adaptive average pooling. Both know where their operands lie in the whole tensors: an output
-// part is computed from that part of the input which is there, so that parts of an input give partial sums.
+// Changes of resolution by position: up-sampling, and adaptive average pooling. Both know where their operands lie in the whole tensors: an
+// output part is computed from that part of the input which is there, so that parts of an input give partial sums.
 #pragma once
 
 #include "kernels/reference/view.h"

@@ -1,7 +1,7 @@
 // What all reference kernels share: how they see a tensor, what they are called with, and how they use threads. Internal to this folder.
 //
-// A kernel is an overload `template <class T> void reference(const SomeOp&, const KernelArgs&)`, declared in its family's header and explicitly
-// instantiated for double and float in its .cpp. One that needs scratch memory has beside it an overload
+// A kernel is an overload `template <class T> void reference(const SomeOp&, const KernelArgs&)`, declared in its family's header and
+// explicitly instantiated for double and float in its .cpp. One that needs scratch memory has beside it an overload
 // `int64_t workspace_bytes(const SomeOp&, const WorkspaceArgs&)`; without one it gets none.
 #pragma once
 

@@ -1,0 +1,300 @@
+// For tests of the own implementations: runs a problem by every candidate that is offered, in all layouts, and compares with the reference in
+// float64, step by step on the same inputs. What a kernel does not write, writes too far, or reads before writing is seen.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/own.h"
+#include "kernels/reference/reference.h"
+#include "kernels/reference/test_support.h"
+
+namespace convoy::cpu::testing {
+
+using ref::testing::Draw;
+
+// Builds a problem; inputs first, then outputs, then what stays inside.
+struct ProblemBuilder {
+    Problem problem;
+
+    int input(const Shape& shape, DType type = DType::f32) {
+        ++problem.inputs;
+        return add(TensorDesc::whole(shape, type));
+    }
+    int output(const Shape& shape, DType type = DType::f32) {
+        ++problem.outputs;
+        return add(TensorDesc::whole(shape, type));
+    }
+    int inside(const Shape& shape) { return add(TensorDesc::whole(shape, DType::f32)); }
+    ProblemBuilder& step(const Op& op, std::vector<int> inputs, std::vector<int> outputs) {
+        problem.steps.push_back({op, std::move(inputs), std::move(outputs)});
+        return *this;
+    }
+
+  private:
+    int add(const TensorDesc& desc) {
+        problem.tensors.push_back(desc);
+        return static_cast<int>(problem.tensors.size()) - 1;
+    }
+};
+
+// A floating tensor rounded to float, still as f64: what both sides compute from.
+inline Tensor rounded(const Tensor& t) { return is_floating(t.dtype()) ? t.to(DType::f32).to(DType::f64) : t; }
+
+// All outputs of the problem by the reference in f64.
+inline std::vector<Tensor> reference_outputs(const Problem& problem, const std::vector<Tensor>& inputs, const StepContext& context) {
+    std::vector<Tensor> tensors;
+    std::vector<TensorDesc> descs;
+    for (size_t t = 0; t < problem.tensors.size(); ++t) {
+        TensorDesc desc = problem.tensors[t];
+        if (is_floating(desc.dtype)) desc.dtype = DType::f64;
+        tensors.push_back(t < inputs.size() ? rounded(inputs[t]) : Tensor(desc.shape, desc.dtype));
+        descs.push_back(desc);
+    }
+    for (const auto& step : problem.steps) {
+        std::vector<Operand> in, out;
+        std::vector<TensorDesc> in_descs, out_descs;
+        const auto bind = [&](const std::vector<int>& numbers, std::vector<Operand>& operands, std::vector<TensorDesc>& of) {
+            for (const int number : numbers) {
+                const auto t = static_cast<size_t>(number);
+                operands.push_back({tensors[t].data(), descs[t], Layout::plain()});
+                of.push_back(descs[t]);
+            }
+        };
+        bind(step.inputs, in, in_descs);
+        bind(step.outputs, out, out_descs);
+        const Buffer workspace(reference_workspace_bytes(step.op, in_descs, out_descs, 1));
+        run_reference(step.op, in, out, workspace.data(), 1, context);
+    }
+    return {tensors.begin() + problem.inputs, tensors.begin() + problem.inputs + problem.outputs};
+}
+
+// Memory between two guards.
+class GuardedMemory {
+  public:
+    explicit GuardedMemory(int64_t bytes) : bytes_(bytes), buffer_(bytes + 2 * kGuard) {
+        std::memset(buffer_.data(), kGuardByte, static_cast<size_t>(buffer_.bytes()));
+        poison();
+    }
+    // All bits set is NaN in every float and no index.
+    void poison() { std::memset(data(), 0xff, static_cast<size_t>(bytes_)); }
+    void clear() { std::memset(data(), 0, static_cast<size_t>(bytes_)); }
+    std::byte* data() const { return buffer_.data() + kGuard; }
+    int64_t bytes() const { return bytes_; }
+    bool intact() const {
+        for (int64_t i = 0; i < kGuard; ++i)
+            if (buffer_.data()[i] != std::byte{kGuardByte} || data()[bytes_ + i] != std::byte{kGuardByte}) return false;
+        return true;
+    }
+
+  private:
+    static constexpr int64_t kGuard = 256;
+    static constexpr unsigned char kGuardByte = 0xa5;
+    int64_t bytes_;
+    Buffer buffer_;
+};
+
+// Calls fn(row-major offset, index) for every element of a shape.
+inline void for_each_index(const Shape& shape, const std::function<void(int64_t, const Dims&)>& fn) {
+    Dims index = Dims::filled(shape.size(), 0);
+    for (int64_t i = 0; i < numel(shape); ++i) {
+        fn(i, index);
+        for (int d = shape.size() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
+    }
+}
+
+inline void place(const Tensor& plain, const Layout& layout, GuardedMemory& memory) {
+    memory.clear();
+    const auto size = static_cast<size_t>(size_of(plain.dtype()));
+    for_each_index(plain.shape(), [&](int64_t i, const Dims& index) {
+        std::memcpy(memory.data() + element_offset(plain.shape(), layout, index) * static_cast<int64_t>(size), plain.data() + i * static_cast<int64_t>(size), size);
+    });
+}
+
+// The elements; fails the test when padding is not zero.
+inline Tensor taken(const TensorDesc& desc, const Layout& layout, const GuardedMemory& memory) {
+    Tensor plain(desc.shape, desc.dtype);
+    const int64_t size = size_of(desc.dtype);
+    std::vector<bool> used(static_cast<size_t>(memory.bytes() / size), false);
+    for_each_index(desc.shape, [&](int64_t i, const Dims& index) {
+        const int64_t offset = element_offset(desc.shape, layout, index);
+        std::memcpy(plain.data() + i * size, memory.data() + offset * size, static_cast<size_t>(size));
+        used[static_cast<size_t>(offset)] = true;
+    });
+    if (desc.dtype == DType::f32)
+        for (size_t i = 0; i < used.size(); ++i) {
+            float value;
+            std::memcpy(&value, memory.data() + i * sizeof value, sizeof value);
+            if (!used[i] && value != 0) {
+                ADD_FAILURE() << "padding at " << i << " is " << value;
+                break;
+            }
+        }
+    return plain;
+}
+
+// Distance of all elements, relative to the norm; those that are equal, as infinities can be, are at no distance.
+inline double distance(const Tensor& found, const Tensor& expected) {
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < found.numel(); ++i) {
+        const double a = element(found, i), b = element(expected, i);
+        if (a == b) {
+            norm += std::isfinite(b) ? b * b : 0;
+            continue;
+        }
+        difference += (a - b) * (a - b);
+        norm += b * b;
+    }
+    return difference == 0 ? 0 : std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);
+}
+
+struct Check {
+    double tolerance = 2e-6;
+    StepContext context{.seed = 7, .step = 3};
+    std::vector<int> threads{1, 2, 3};
+    std::vector<int64_t> blocks{8, 16};
+};
+
+// The layouts that may stand in the place of "same" for a shape.
+inline std::vector<Layout> same_layouts(const Shape& shape, int64_t block) {
+    CpuContext context;
+    context.block = block;
+    return activation_layouts(shape, context);
+}
+
+// The candidate with every "same" replaced.
+inline std::vector<Candidate> resolved(const Problem& problem, const Candidate& candidate, int64_t block) {
+    Shape shape;
+    for (int t = 0; t < problem.inputs; ++t)
+        if (candidate.inputs[static_cast<size_t>(t)].opaque == kSameLayout) shape = shape_of(problem, t);
+    if (shape.empty()) return {candidate};
+    std::vector<Candidate> result;
+    for (const auto& layout : same_layouts(shape, block)) {
+        Candidate c = candidate;
+        for (auto* layouts : {&c.inputs, &c.outputs})
+            for (auto& l : *layouts)
+                if (l.opaque == kSameLayout) l = layout;
+        result.push_back(c);
+    }
+    return result;
+}
+
+class Run {
+  public:
+    Run(const Implementation& implementation, const Problem& problem, const Candidate& candidate, const CpuContext& context, const std::vector<Tensor>& inputs)
+        : problem_(problem), candidate_(candidate), inputs_(inputs), workspace_(candidate.workspace_bytes) {
+        for (int t = 0; t < problem.inputs + problem.outputs; ++t) memory_.emplace_back(bytes_of(desc(t).shape, desc(t).dtype, layout(t)));
+        request_ = {problem, candidate.algorithm, {}, {}, workspace_.data()};
+        implementation_ = &implementation;
+        context_ = context;
+    }
+
+    // With output `output` in the place of input `input`, unless they are -1.
+    std::vector<Tensor> operator()(const StepContext& step, int output = -1, int input = -1) {
+        request_.inputs.clear();
+        request_.outputs.clear();
+        for (int t = 0; t < problem_.inputs; ++t) {
+            const Tensor& value = inputs_[static_cast<size_t>(t)];
+            place(is_floating(value.dtype()) ? value.to(DType::f32) : value, layout(t), at(t));
+            request_.inputs.push_back({at(t).data(), desc(t), layout(t)});
+        }
+        for (int o = 0; o < problem_.outputs; ++o) {
+            const int t = problem_.inputs + o;
+            at(t).poison();
+            request_.outputs.push_back({at(o == output ? input : t).data(), desc(t), layout(t)});
+        }
+        workspace_.poison();
+        implementation_->prepare(request_, context_)->run(step);
+        std::vector<Tensor> result;
+        for (int o = 0; o < problem_.outputs; ++o) {
+            const int t = problem_.inputs + o;
+            result.push_back(taken(desc(t), layout(t), at(o == output ? input : t)));
+        }
+        EXPECT_TRUE(workspace_.intact()) << "workspace of " << candidate_.workspace_bytes;
+        for (const auto& m : memory_) EXPECT_TRUE(m.intact());
+        return result;
+    }
+
+  private:
+    const TensorDesc& desc(int t) const { return problem_.tensors[static_cast<size_t>(t)]; }
+    const Layout& layout(int t) const {
+        return t < problem_.inputs ? candidate_.inputs[static_cast<size_t>(t)] : candidate_.outputs[static_cast<size_t>(t - problem_.inputs)];
+    }
+    GuardedMemory& at(int t) { return memory_[static_cast<size_t>(t)]; }
+
+    const Problem& problem_;
+    const Candidate& candidate_;
+    const std::vector<Tensor>& inputs_;
+    GuardedMemory workspace_;
+    std::vector<GuardedMemory> memory_;
+    KernelRequest request_;
+    const Implementation* implementation_;
+    CpuContext context_;
+};
+
+inline void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& expected, double tolerance) {
+    for (size_t i = 0; i < found.size(); ++i) {
+        const bool exact = !is_floating(found[i].dtype());
+        EXPECT_LE(distance(found[i], expected[i]), exact ? 0 : tolerance) << "output " << i;
+    }
+}
+
+// Runs the problem by every candidate, apart and in place, on several numbers of threads and with several sizes of blocks.
+inline void expect_agreement(const Implementation& implementation, const Problem& problem, const std::vector<Tensor>& inputs, const Check& check = {}) {
+    ASSERT_EQ(static_cast<int>(inputs.size()), problem.inputs);
+    const auto expected = reference_outputs(problem, inputs, check.context);
+    int tried = 0;
+    for (const int threads : check.threads)
+        for (const int64_t block : check.blocks) {
+            const CpuContext context{threads, block};
+            for (const auto& offered : implementation.candidates(problem, context))
+                for (const auto& candidate : resolved(problem, offered, block)) {
+                    std::string trace = text_of(problem) + fmt::format(", {} threads, blocks of {}:", threads, block);
+                    for (int t = 0; t < problem.inputs; ++t)
+                        trace += " " + to_string(shape_of(problem, t)) + " " + candidate.inputs[static_cast<size_t>(t)].text();
+                    SCOPED_TRACE(trace);
+                    EXPECT_EQ(candidate.algorithm.substr(0, candidate.algorithm.find(':')), implementation.name());
+                    EXPECT_GT(candidate.seconds, 0);
+                    Run run(implementation, problem, candidate, context, inputs);
+                    const auto found = run(check.context);
+                    expect_close(found, expected, check.tolerance);
+                    EXPECT_EQ(run(check.context), found) << "not the same bits again";
+                    for (const auto& [output, input] : candidate.in_place) {
+                        SCOPED_TRACE(fmt::format("output {} in the place of input {}", output, input));
+                        EXPECT_EQ(run(check.context, output, input), found);
+                    }
+                    ++tried;
+                    if (::testing::Test::HasFailure()) return;
+                }
+        }
+    EXPECT_GT(tried, 0) << "nothing was offered for " << text_of(problem);
+}
+
+// One instruction set of those that this machine has; by the number of a case, so that all of them are tried.
+inline const vec::VectorKernels& some_kernels(int number) {
+    const auto tables = vec::vector_kernel_tables();
+    return *tables.tables[number % tables.count];
+}
+
+// An activation [N, C, ..]; every fourth is large enough for several threads.
+inline Shape draw_activation(Draw& draw, int number, int least_rank = 2) {
+    const int rank = static_cast<int>(draw.between(least_rank, 5));
+    const bool large = number % 4 == 3;
+    const Dims space = rank == 2 ? Dims{} : draw.dims(rank - 2, 1, rank == 3 ? 40 : rank == 4 ? 9 : 4);
+    int64_t n = draw.between(1, 4);
+    const int64_t channels = draw.between(1, draw.coin() ? 40 : 130);
+    if (large) n = std::min<int64_t>(3 * 8192 / (channels * numel(space)) + 1, 200);
+    return join(Dims{n, channels}, space);
+}
+
+inline void fill(Tensor& tensor, const std::function<double(int64_t)>& value) {
+    for (int64_t i = 0; i < tensor.numel(); ++i) tensor.as<double>()[static_cast<size_t>(i)] = value(i);
+}
+
+}  // namespace convoy::cpu::testing
