@@ -38,7 +38,7 @@ def image(random, label):
     mask = inside(SHAPES[label // 2], turned[0] / size, turned[1] / size)
     fill = texture(label % 2 == 1, *turned, random.uniform(4.5, 7), random.uniform(0, 2 * numpy.pi))
     slope = (x * random.normal() + y * random.normal()) * 0.6
-    grey = 90 + slope + mask * (random.uniform(20, 45) + random.uniform(35, 60) * fill) + random.normal(0, 16, (SIZE, SIZE))
+    grey = 90 + slope + mask * (random.uniform(20, 45) + random.uniform(35, 60) * fill) + random.normal(0, 12, (SIZE, SIZE))
     return numpy.clip(grey, 0, 255).astype(numpy.uint8)
 
 

@@ -100,7 +100,8 @@ Shape input_of(const Json& fixture) {
 
 void check(const Json& fixture) {
     const std::string name = fixture["model"];
-    const Model model = make_model(name, {.batch = fixture["batch"], .input = input_of(fixture), .classes = fixture["classes"], .dropout = false});
+    const Model model =
+        make_model(name, {.batch = fixture["batch"], .input = input_of(fixture), .classes = fixture["classes"], .dropout = false});
     Session session({.backend = "reference", .dtype = DType::f64, .threads = 2});
     const auto executor = session.load(gradient_graph(model));
     for (const StateSpec& spec : session.state().specs()) session.state().write(spec.name, state_value(spec));
@@ -109,7 +110,8 @@ void check(const Json& fixture) {
     const SlotId input = program.input("input"), target = program.input("target");
     executor->set_input(input, filled("input", program.slot(input).desc.shape, std::sqrt(3.0)));
     const Shape& target_shape = program.slot(target).desc.shape;
-    executor->set_input(target, is_floating(program.slot(target).desc.dtype) ? filled("target", target_shape, 1) : labels(target_shape, model.classes));
+    executor->set_input(
+        target, is_floating(program.slot(target).desc.dtype) ? filled("target", target_shape, 1) : labels(target_shape, model.classes));
     ASSERT_TRUE(executor->run({}));
 
     const double loss = fixture["loss"], norm = fixture["norm"];

@@ -60,8 +60,8 @@ std::vector<Candidate> bias_candidates(const Problem& p, const CpuContext& conte
 }
 
 // A kernel for a map with one number per channel, which stand in `numbers`, or all in its first element.
-std::unique_ptr<Kernel> map_kernel(vec::ChannelMapArgs args, const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels,
-                                   int numbers) {
+std::unique_ptr<Kernel> map_kernel(vec::ChannelMapArgs args, const KernelRequest& request, const CpuContext& context,
+                                   const VectorKernels& kernels, int numbers) {
     Scratch scratch(request.workspace);
     float* const vector = take_channels(scratch, args.spans);
     args.vector = vector;
@@ -103,9 +103,10 @@ std::vector<Candidate> bias_grad_candidates(const Problem& p, const CpuContext& 
 std::unique_ptr<Kernel> prepare_bias_grad(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
     const Operand& dy = request.inputs[0];
     Scratch scratch(request.workspace);
-    const vec::ChannelSumArgs args{.spans = spans(dy.desc.shape, dy.layout, grad_placing(request.problem), op_of<BiasGradOp>(request.problem).axis),
-                                   .kind = ChannelSum::Sum,
-                                   .x = static_cast<const float*>(dy.data)};
+    const vec::ChannelSumArgs args{
+        .spans = spans(dy.desc.shape, dy.layout, grad_placing(request.problem), op_of<BiasGradOp>(request.problem).axis),
+        .kind = ChannelSum::Sum,
+        .x = static_cast<const float*>(dy.data)};
     const ChannelSums sums(scratch, args.spans, context, 1);
     return make_kernel([=, db = static_cast<float*>(request.outputs[0].data), run = kernels.channel_sum](const StepContext&) {
         sums.run([&](const vec::SumBuffers& buffers, int64_t begin, int64_t end) { run(args, buffers, begin, end); });

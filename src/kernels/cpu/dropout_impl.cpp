@@ -44,7 +44,8 @@ struct Runs {
     int64_t length = 1;
 
     // At most the dims from `first` on are taken into a run.
-    Runs(const TensorDesc& desc, int64_t first_sample, int first) : shape(desc.shape), global(desc.global), origin(desc.origin), dims(desc.shape.size()) {
+    Runs(const TensorDesc& desc, int64_t first_sample, int first)
+        : shape(desc.shape), global(desc.global), origin(desc.origin), dims(desc.shape.size()) {
         if (dims > 0) origin[0] += first_sample;
         bool whole = true;
         while (dims > first && whole) {
@@ -72,7 +73,8 @@ std::unique_ptr<Kernel> prepare_plain(const Runs& runs, vec::DropoutArgs args, c
                                       const VectorKernels& kernels) {
     const int64_t elements = numel(runs.shape);
     return make_kernel([=, x = static_cast<const float*>(request.inputs[0].data), y = static_cast<float*>(request.outputs[0].data),
-                        parts = parts_for(context, elements), make = kernels.dropout_factors, apply = kernels.dropout_apply](const StepContext& step) mutable {
+                        parts = parts_for(context, elements), make = kernels.dropout_factors,
+                        apply = kernels.dropout_apply](const StepContext& step) mutable {
         args.seed = step.seed;
         args.step = step.step;
         in_flat_parts(parts, elements, [&](int, int64_t begin, int64_t end) {
@@ -99,7 +101,8 @@ std::unique_ptr<Kernel> prepare_columns(const Runs& runs, vec::DropoutArgs args,
         in_parts(parts, b.n * b.blocks * runs_per_channel * pieces, [&](int, int64_t begin, int64_t end) {
             std::array<float, kPiece> factors;
             for (int64_t item = begin; item < end; ++item) {
-                const int64_t first = item % pieces * kPiece, run = item / pieces % runs_per_channel, plane = item / pieces / runs_per_channel;
+                const int64_t first = item % pieces * kPiece, run = item / pieces % runs_per_channel,
+                              plane = item / pieces / runs_per_channel;
                 const int64_t count = std::min(kPiece, runs.length - first), n = plane / b.blocks, block = plane % b.blocks;
                 const int64_t at = (plane * b.s + run * runs.length + first) * b.lanes;
                 for (int64_t l = 0; l < b.lanes; ++l) {

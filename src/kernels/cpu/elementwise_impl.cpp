@@ -29,7 +29,8 @@ int64_t flat_elements(const KernelRequest& request) {
 
 // A kernel that runs fn(args, begin, end) over all elements.
 template <class Args>
-std::unique_ptr<Kernel> flat_kernel(const KernelRequest& request, const CpuContext& context, void (*fn)(const Args&, int64_t, int64_t), const Args& args) {
+std::unique_ptr<Kernel> flat_kernel(const KernelRequest& request, const CpuContext& context, void (*fn)(const Args&, int64_t, int64_t),
+                                    const Args& args) {
     const int64_t elements = flat_elements(request);
     return make_kernel([=, parts = parts_for(context, elements)](const StepContext&) {
         in_flat_parts(parts, elements, [&](int, int64_t begin, int64_t end) { fn(args, begin, end); });
@@ -86,14 +87,17 @@ std::unique_ptr<Kernel> prepare_add(const KernelRequest& request, const CpuConte
 bool accepts_mul(const Problem& p) { return steps_are<MulOp>(p); }
 
 std::unique_ptr<Kernel> prepare_mul(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
-    const vec::PairArgs args{.a = floats(request, input_of(request.problem, 0, 0)), .b = floats(request, input_of(request.problem, 0, 1)), .y = output_data(request)};
+    const vec::PairArgs args{.a = floats(request, input_of(request.problem, 0, 0)),
+                             .b = floats(request, input_of(request.problem, 0, 1)),
+                             .y = output_data(request)};
     return flat_kernel(request, context, kernels.mul, args);
 }
 
 bool accepts_scale(const Problem& p) { return steps_are<ScaleOp>(p); }
 
 std::unique_ptr<Kernel> prepare_scale(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
-    const vec::PairArgs args{.a = input_data(request, 0), .y = output_data(request), .factor = static_cast<float>(op_of<ScaleOp>(request.problem).factor)};
+    const vec::PairArgs args{
+        .a = input_data(request, 0), .y = output_data(request), .factor = static_cast<float>(op_of<ScaleOp>(request.problem).factor)};
     return flat_kernel(request, context, kernels.scale, args);
 }
 
@@ -118,16 +122,20 @@ std::unique_ptr<Kernel> prepare_sigmoid(const KernelRequest& request, const CpuC
         flat->run(step);
         if (used == b.lanes) return;
         for (int64_t n = 0; n < b.n; ++n)
-            for (int64_t s = 0; s < b.s; ++s) std::fill_n(data + ((n * b.blocks + b.blocks - 1) * b.s + s) * b.lanes + used, b.lanes - used, 0.0f);
+            for (int64_t s = 0; s < b.s; ++s)
+                std::fill_n(data + ((n * b.blocks + b.blocks - 1) * b.s + s) * b.lanes + used, b.lanes - used, 0.0f);
     });
 }
 
 }  // namespace
 
 std::unique_ptr<Implementation> make_elementwise_implementation(const VectorKernels& kernels) {
-    std::vector<Case> cases{{accepts_unary, flat_candidates, prepare_unary}, {accepts_sigmoid, sigmoid_candidates, prepare_sigmoid},
-                            {accepts_unary_grad, flat_candidates, prepare_unary_grad}, {accepts_add, flat_candidates, prepare_add},
-                            {accepts_mul, flat_candidates, prepare_mul}, {accepts_scale, flat_candidates, prepare_scale}};
+    std::vector<Case> cases{{accepts_unary, flat_candidates, prepare_unary},
+                            {accepts_sigmoid, sigmoid_candidates, prepare_sigmoid},
+                            {accepts_unary_grad, flat_candidates, prepare_unary_grad},
+                            {accepts_add, flat_candidates, prepare_add},
+                            {accepts_mul, flat_candidates, prepare_mul},
+                            {accepts_scale, flat_candidates, prepare_scale}};
     for (const auto& c : channel_cases()) cases.push_back(c);
     cases.push_back(dropout_case());
     return implementation_of("elementwise", std::move(cases), kernels);

@@ -21,9 +21,10 @@ TEST(OwnElementwise, Unary) {
         fill(x, [&](int64_t k) { return spread * element(x, k); });
         const Tensor dy = draw.normal(shape);
         const UnaryOp op{kind, 0.2};
-        expect_agreement(*implementation, same_shapes(op, shape, 1), {x});
+        expect_agreement(*implementation, same_shapes(op, shape, 1), {x}, {.number = i});
         const Tensor y = reference_outputs(same_shapes(op, shape, 1), {x}, {})[0];
-        expect_agreement(*implementation, same_shapes(UnaryGradOp{kind, 0.2}, shape, 2), {grad_reads_output(kind) ? y : x, dy});
+        expect_agreement(*implementation, same_shapes(UnaryGradOp{kind, 0.2}, shape, 2), {grad_reads_output(kind) ? y : x, dy},
+                         {.number = i});
     }
 }
 
@@ -37,7 +38,7 @@ TEST(OwnElementwise, UnaryOfNaNAndOfTheLarge) {
             const auto run = [&](const Op& op, const std::vector<Tensor>& inputs) {
                 const Problem problem = same_shapes(op, {40}, static_cast<int>(inputs.size()));
                 const auto candidates = resolved(problem, implementation->candidates(problem, {}).at(0), 16);
-                return Run(*implementation, problem, candidates.at(0), {}, inputs)({})[0];
+                return CandidateRun(*implementation, problem, candidates.at(0), {}, inputs)({})[0];
             };
             Tensor x({40}, DType::f64), one({40}, DType::f64);
             fill(x, [](int64_t i) { return i == 17 ? std::nan("") : i % 2 == 0 ? 1000 : -1000; });
@@ -62,15 +63,15 @@ TEST(OwnElementwise, SumsAndProducts) {
         const int count = static_cast<int>(draw.between(2, 6));
         std::vector<Tensor> inputs;
         for (int k = 0; k < count; ++k) inputs.push_back(draw.normal(shape));
-        expect_agreement(*implementation, same_shapes(AddOp{}, shape, count), inputs);
+        expect_agreement(*implementation, same_shapes(AddOp{}, shape, count), inputs, {.number = i});
         ProblemBuilder b;
         std::vector<int> all;
         for (int k = 0; k < count; ++k) all.push_back(b.input(shape));
         const int y = b.output(shape), sum = b.inside(shape);
         b.step(AddOp{}, all, {sum}).step(UnaryOp{}, {sum}, {y});
-        expect_agreement(*implementation, b.problem, inputs);
-        expect_agreement(*implementation, same_shapes(MulOp{}, shape, 2), {inputs[0], inputs[1]});
-        expect_agreement(*implementation, same_shapes(ScaleOp{draw.real(-2, 2)}, shape, 1), {inputs[0]});
+        expect_agreement(*implementation, b.problem, inputs, {.number = i});
+        expect_agreement(*implementation, same_shapes(MulOp{}, shape, 2), {inputs[0], inputs[1]}, {.number = i});
+        expect_agreement(*implementation, same_shapes(ScaleOp{draw.real(-2, 2)}, shape, 1), {inputs[0]}, {.number = i});
     }
 }
 
@@ -84,12 +85,14 @@ TEST(OwnElementwise, Bias) {
         const Shape bias = shape.slice(axis, axis + rank);
         const Tensor x = draw.normal(shape), b = draw.normal(bias);
         const auto whole = [](const Shape& s) { return TensorDesc::whole(s, DType::f32); };
-        expect_agreement(*implementation, Problem::single(BiasOp{axis}, {whole(shape), whole(bias)}, {whole(shape)}, DType::f32), {x, b});
-        expect_agreement(*implementation, Problem::single(BiasGradOp{axis, rank}, {whole(shape)}, {whole(bias)}, DType::f32), {x}, {.tolerance = 1e-5});
+        expect_agreement(*implementation, Problem::single(BiasOp{axis}, {whole(shape), whole(bias)}, {whole(shape)}, DType::f32), {x, b},
+                         {.number = i});
+        expect_agreement(*implementation, Problem::single(BiasGradOp{axis, rank}, {whole(shape)}, {whole(bias)}, DType::f32), {x},
+                         {.tolerance = 1e-5, .number = i});
         ProblemBuilder builder;
         const int tx = builder.input(shape), tb = builder.input(bias), y = builder.output(shape), z = builder.inside(shape);
         builder.step(BiasOp{axis}, {tx, tb}, {z}).step(UnaryOp{}, {z}, {y});
-        expect_agreement(*implementation, builder.problem, {x, b});
+        expect_agreement(*implementation, builder.problem, {x, b}, {.number = i});
     }
 }
 
@@ -100,11 +103,14 @@ TEST(OwnElementwise, PRelu) {
         const Shape shape = draw_activation(draw, i), slopes{i % 3 == 0 ? 1 : shape[1]};
         const Tensor x = draw.normal(shape), dy = draw.normal(shape), slope = draw.normal(slopes);
         const auto whole = [](const Shape& s) { return TensorDesc::whole(s, DType::f32); };
-        expect_agreement(*implementation, Problem::single(PReluOp{}, {whole(shape), whole(slopes)}, {whole(shape)}, DType::f32), {x, slope});
-        expect_agreement(*implementation, Problem::single(PReluGradInputOp{}, {whole(shape), whole(slopes), whole(shape)}, {whole(shape)}, DType::f32),
-                         {x, slope, dy});
-        expect_agreement(*implementation, Problem::single(PReluGradSlopeOp{slopes[0]}, {whole(shape), whole(shape)}, {whole(slopes)}, DType::f32), {x, dy},
-                         {.tolerance = slopes[0] == 1 ? 1e-4 : 1e-5});
+        expect_agreement(*implementation, Problem::single(PReluOp{}, {whole(shape), whole(slopes)}, {whole(shape)}, DType::f32), {x, slope},
+                         {.number = i});
+        expect_agreement(*implementation,
+                         Problem::single(PReluGradInputOp{}, {whole(shape), whole(slopes), whole(shape)}, {whole(shape)}, DType::f32),
+                         {x, slope, dy}, {.number = i});
+        expect_agreement(*implementation,
+                         Problem::single(PReluGradSlopeOp{slopes[0]}, {whole(shape), whole(shape)}, {whole(slopes)}, DType::f32), {x, dy},
+                         {.tolerance = slopes[0] == 1 ? 1e-4 : 1e-5, .number = i});
     }
 }
 
@@ -125,10 +131,10 @@ TEST(OwnElementwise, DropoutDropsWhatTheReferenceDrops) {
         const DropoutOp op{i % 8 == 0 ? 0 : i % 8 == 1 ? 0.5 : draw.real(0, 0.999), static_cast<uint32_t>(i), first_sample};
         const Problem problem = Problem::single(op, {desc}, {desc}, DType::f32);
         const Tensor x = draw.normal(shape);
-        expect_agreement(*implementation, problem, {x}, {.tolerance = 1e-7});
+        expect_agreement(*implementation, problem, {x}, {.tolerance = 1e-7, .number = i});
         const auto expected = reference_outputs(problem, {x}, {.seed = 1ull << 40, .step = 9})[0];
         for (const auto& candidate : implementation->candidates(problem, {})) {
-            const auto found = Run(*implementation, problem, candidate, {}, {x})({.seed = 1ull << 40, .step = 9})[0];
+            const auto found = CandidateRun(*implementation, problem, candidate, {}, {x})({.seed = 1ull << 40, .step = 9})[0];
             for (int64_t k = 0; k < x.numel(); ++k) ASSERT_EQ(element(found, k) == 0, element(expected, k) == 0) << k;
         }
     }

@@ -117,15 +117,18 @@ double sum_of(const LineMemory& memory, int64_t lines, int64_t classes, const Cp
 
 std::unique_ptr<Kernel> prepare_cross_entropy(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
     return entropy_kernel<CrossEntropyOp>(
-        request, context, [run = kernels.cross_entropy](const LineArgs& args, const LineMemory& memory, int64_t lines, const CpuContext& c, float* y) {
-            over_lines(args, memory, lines, c, [&](const LineArgs& own, int part, int64_t begin, int64_t end) { memory.sums[part] = run(own, begin, end); });
+        request, context,
+        [run = kernels.cross_entropy](const LineArgs& args, const LineMemory& memory, int64_t lines, const CpuContext& c, float* y) {
+            over_lines(args, memory, lines, c,
+                       [&](const LineArgs& own, int part, int64_t begin, int64_t end) { memory.sums[part] = run(own, begin, end); });
             *y = static_cast<float>(args.scale * sum_of(memory, lines, args.classes, c));
         });
 }
 
 std::unique_ptr<Kernel> prepare_cross_entropy_grad(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
     return entropy_kernel<CrossEntropyGradOp>(
-        request, context, [run = kernels.cross_entropy_grad](LineArgs args, const LineMemory& memory, int64_t lines, const CpuContext& c, float* y) {
+        request, context,
+        [run = kernels.cross_entropy_grad](LineArgs args, const LineMemory& memory, int64_t lines, const CpuContext& c, float* y) {
             args.y = y;
             over_lines(args, memory, lines, c, [&](const LineArgs& own, int, int64_t begin, int64_t end) { run(own, begin, end); });
         });
@@ -186,7 +189,8 @@ std::unique_ptr<Kernel> prepare_error(const KernelRequest& request, const CpuCon
 
 std::unique_ptr<Kernel> prepare_error_grad(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
     const int64_t elements = memory_elements(request.inputs[0]);
-    return make_kernel([=, args = error_args<ErrorLossGradOp>(request), parts = parts_for(context, elements), run = kernels.error_grad](const StepContext&) {
+    return make_kernel([=, args = error_args<ErrorLossGradOp>(request), parts = parts_for(context, elements),
+                        run = kernels.error_grad](const StepContext&) {
         in_flat_parts(parts, elements, [&](int, int64_t begin, int64_t end) { run(args, begin, end); });
     });
 }

@@ -29,11 +29,15 @@ TEST(OwnLoss, CrossEntropyAndAccuracy) {
             inputs.push_back(Tensor::of<double>({1}, {draw.real(1, 50)}));
         }
         const double smoothing = draw.coin() ? 0 : draw.real(0, 0.3), scale = draw.real(0.01, 2);
-        expect_agreement(*implementation, Problem::single(CrossEntropyOp{smoothing, scale}, descs, {whole({1})}, DType::f32), inputs);
-        if (classes > 1) expect_agreement(*implementation, Problem::single(CrossEntropyGradOp{smoothing, scale}, descs, {whole(shape)}, DType::f32), inputs);
+        expect_agreement(*implementation, Problem::single(CrossEntropyOp{smoothing, scale}, descs, {whole({1})}, DType::f32), inputs,
+                         {.number = i});
+        if (classes > 1)
+            expect_agreement(*implementation, Problem::single(CrossEntropyGradOp{smoothing, scale}, descs, {whole(shape)}, DType::f32),
+                             inputs, {.number = i});
         // With few values there are ties.
         fill(logits, [&](int64_t) { return static_cast<double>(draw.between(0, 3)); });
-        expect_agreement(*implementation, Problem::single(CorrectOp{}, {descs[0], descs[1]}, {whole({1})}, DType::f32), {logits, inputs[1]}, {.tolerance = 0});
+        expect_agreement(*implementation, Problem::single(CorrectOp{}, {descs[0], descs[1]}, {whole({1})}, DType::f32), {logits, inputs[1]},
+                         {.tolerance = 0, .number = i});
     }
 }
 
@@ -57,16 +61,15 @@ TEST(OwnLoss, AWrongTargetGivesNaN) {
     const Shape shape{20, 7};
     const auto implementation = make_loss_implementation(some_kernels(0));
     Tensor target({20}, DType::i32);
-    const std::vector<Tensor> inputs{Tensor(shape, DType::f64), target};
     for (const int32_t wrong : {-1, 7}) {
         target.as<int32_t>()[18] = wrong;
         const std::vector<Tensor> both{Tensor(shape, DType::f64), target};
         const Problem loss = Problem::single(CrossEntropyOp{}, {whole(shape), whole({20}, DType::i32)}, {whole({1})}, DType::f32);
         const auto loss_candidate = implementation->candidates(loss, {}).at(0);
-        EXPECT_TRUE(std::isnan(element(Run(*implementation, loss, loss_candidate, {}, both)({})[0], 0)));
+        EXPECT_TRUE(std::isnan(element(CandidateRun(*implementation, loss, loss_candidate, {}, both)({})[0], 0)));
         const Problem grad = Problem::single(CrossEntropyGradOp{}, {whole(shape), whole({20}, DType::i32)}, {whole(shape)}, DType::f32);
         const auto grad_candidate = implementation->candidates(grad, {}).at(0);
-        const Tensor found = Run(*implementation, grad, grad_candidate, {}, both)({})[0];
+        const Tensor found = CandidateRun(*implementation, grad, grad_candidate, {}, both)({})[0];
         for (int64_t i = 0; i < found.numel(); ++i) EXPECT_EQ(std::isnan(element(found, i)), i / 7 == 18) << i;
     }
 }
@@ -79,10 +82,10 @@ TEST(OwnLoss, Softmax) {
         Tensor x = draw.normal(shape);
         fill(x, [&](int64_t k) { return 4 * element(x, k) + 100; });
         const Problem forward = Problem::single(SoftmaxOp{1}, {whole(shape)}, {whole(shape)}, DType::f32);
-        expect_agreement(*implementation, forward, {x});
+        expect_agreement(*implementation, forward, {x}, {.number = i});
         if (shape[1] > 1)
             expect_agreement(*implementation, Problem::single(SoftmaxGradOp{1}, {whole(shape), whole(shape)}, {whole(shape)}, DType::f32),
-                             {reference_outputs(forward, {x}, {})[0], draw.normal(shape)});
+                             {reference_outputs(forward, {x}, {})[0], draw.normal(shape)}, {.number = i});
     }
 }
 
@@ -98,8 +101,10 @@ TEST(OwnLoss, Errors) {
         const auto kind = draw.coin() ? ErrorKind::Squared : ErrorKind::Absolute;
         const double scale = draw.real(0.01, 2);
         const std::vector<TensorDesc> descs{whole(shape), whole(shape)};
-        expect_agreement(*implementation, Problem::single(ErrorLossOp{kind, scale}, descs, {whole({1})}, DType::f32), {x, target});
-        expect_agreement(*implementation, Problem::single(ErrorLossGradOp{kind, scale}, descs, {whole(shape)}, DType::f32), {x, target});
+        expect_agreement(*implementation, Problem::single(ErrorLossOp{kind, scale}, descs, {whole({1})}, DType::f32), {x, target},
+                         {.number = i});
+        expect_agreement(*implementation, Problem::single(ErrorLossGradOp{kind, scale}, descs, {whole(shape)}, DType::f32), {x, target},
+                         {.number = i});
     }
 }
 

@@ -75,7 +75,8 @@ std::optional<Normalizing> normalizing(const Problem& p) {
     const bool activated = steps_are<BatchNormalizeOp, UnaryOp>(p) || steps_are<BatchNormalizeOp, AddOp, UnaryOp>(p);
     if (!add && !activated && !steps_are<BatchNormalizeOp>(p)) return std::nullopt;
     const auto& in = p.steps[0].inputs;
-    Normalizing n{.x = in[0], .stats = in[1], .gamma = in[2], .beta = in[3], .y = output_of(p, 0), .epsilon = op_of<BatchNormalizeOp>(p).epsilon};
+    Normalizing n{
+        .x = in[0], .stats = in[1], .gamma = in[2], .beta = in[3], .y = output_of(p, 0), .epsilon = op_of<BatchNormalizeOp>(p).epsilon};
     if (!has_channels(p, n.x)) return std::nullopt;
     for (size_t step = 1; step < p.steps.size(); ++step) {
         const auto& inputs = p.steps[step].inputs;
@@ -126,7 +127,8 @@ std::vector<Candidate> normalizing_candidates(const Problem& p, const CpuContext
 std::unique_ptr<Kernel> prepare_normalizing(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {
     const auto n = *normalizing(request.problem);
     const Operand& x = operand(request, n.x);
-    vec::NormalizeArgs args{.spans = spans_of(x.desc.shape, x.layout), .x = floats(request, n.x), .y = floats(request, n.y), .relu = n.relu};
+    vec::NormalizeArgs args{
+        .spans = spans_of(x.desc.shape, x.layout), .x = floats(request, n.x), .y = floats(request, n.y), .relu = n.relu};
     Scratch scratch(request.workspace);
     const Affine affine(scratch, args.spans);
     if (n.other != kNone) args.other = floats(request, n.other);
@@ -205,7 +207,8 @@ std::unique_ptr<Kernel> prepare_sums(const KernelRequest& request, const CpuCont
     const auto m = *summing(p);
     const auto& step = p.steps.back();
     const Operand& x = operand(request, step.inputs[0]);
-    vec::GradSumsArgs args{.spans = spans_of(x.desc.shape, x.layout), .mask = m.mask, .x = static_cast<const float*>(x.data), .dy = floats(request, m.dy)};
+    vec::GradSumsArgs args{
+        .spans = spans_of(x.desc.shape, x.layout), .mask = m.mask, .x = static_cast<const float*>(x.data), .dy = floats(request, m.dy)};
     Scratch scratch(request.workspace);
     const Affine affine(scratch, args.spans);
     const ChannelSums sums(scratch, args.spans, context, 2);
@@ -274,7 +277,8 @@ std::unique_ptr<Kernel> prepare_grad_input(const KernelRequest& request, const C
     const auto& step = p.steps.back();
     const auto& op = op_of<BatchNormGradInputOp>(p, p.steps.size() - 1);
     const Operand& x = operand(request, step.inputs[0]);
-    vec::GradInputArgs args{.spans = spans_of(x.desc.shape, x.layout), .mask = m.mask, .x = static_cast<const float*>(x.data), .dy = floats(request, m.dy)};
+    vec::GradInputArgs args{
+        .spans = spans_of(x.desc.shape, x.layout), .mask = m.mask, .x = static_cast<const float*>(x.data), .dy = floats(request, m.dy)};
     Scratch scratch(request.workspace);
     const GradInputVectors v(scratch, args.spans);
     args.mean = v.affine.mean;
@@ -284,14 +288,16 @@ std::unique_ptr<Kernel> prepare_grad_input(const KernelRequest& request, const C
     args.slope = v.slope;
     args.dx = floats(request, step.outputs[0]);
     const auto stats = statistics(request, step.inputs[2], op.epsilon);
-    const float *gamma = floats(request, step.inputs[3]), *dgamma = floats(request, step.inputs[4]), *dbeta = floats(request, step.inputs[5]);
+    const float *gamma = floats(request, step.inputs[3]), *dgamma = floats(request, step.inputs[4]),
+                *dbeta = floats(request, step.inputs[5]);
     const float* const beta = m.mask == Mask::Normalized ? floats(request, m.beta) : nullptr;
     const double count = static_cast<double>(op.count);
     const int parts = parts_for(context, args.spans.planes * args.spans.elements);
     return make_kernel([=, run = kernels.grad_input](const StepContext&) {
         v.affine.fill(args.spans, stats, gamma, beta);
         fill_channels(args.spans, v.level, [&](int64_t c) { return static_cast<float>(static_cast<double>(dbeta[c]) / count); });
-        fill_channels(args.spans, v.slope, [&](int64_t c) { return static_cast<float>(stats.rstd(c) * static_cast<double>(dgamma[c]) / count); });
+        fill_channels(args.spans, v.slope,
+                      [&](int64_t c) { return static_cast<float>(stats.rstd(c) * static_cast<double>(dgamma[c]) / count); });
         in_parts(parts, args.spans.planes * args.spans.units, [&](int, int64_t begin, int64_t end) { run(args, begin, end); });
     });
 }

@@ -17,7 +17,9 @@ class OwnNorm : public ::testing::Test {
         const int64_t inner = product(shape, 2, shape.size());
         const Tensor mean = d.normal({channels}), spread = d.normal({channels});
         x = d.normal(shape);
-        fill(x, [&](int64_t i) { return element(x, i) * (0.2 + std::abs(element(spread, i / inner % channels))) + 3 * element(mean, i / inner % channels); });
+        fill(x, [&](int64_t i) {
+            return element(x, i) * (0.2 + std::abs(element(spread, i / inner % channels))) + 3 * element(mean, i / inner % channels);
+        });
         dy = d.normal(shape);
         other = d.normal(shape);
         gamma = d.normal({channels});
@@ -32,7 +34,8 @@ class OwnNorm : public ::testing::Test {
     }
     // The sign of the normalised x decides whether dy counts; where rounding could change it, dy is zero.
     void hide_doubtful() {
-        const Tensor z = reference_outputs(problem_of(BatchNormalizeOp{}, {shape, {2, channels}, {channels}, {channels}}, {shape}), {x, stats, gamma, beta}, {})[0];
+        const Tensor z = reference_outputs(problem_of(BatchNormalizeOp{}, {shape, {2, channels}, {channels}, {channels}}, {shape}),
+                                           {x, stats, gamma, beta}, {})[0];
         fill(dy, [&](int64_t i) { return std::abs(element(z, i)) < 1e-4 ? 0 : element(dy, i); });
     }
 
@@ -46,7 +49,7 @@ class OwnNorm : public ::testing::Test {
 TEST_F(OwnNorm, Statistics) {
     for (int i = 0; i < test_count(40, 500); ++i) {
         draw("stats", i);
-        expect_agreement(*implementation, problem_of(BatchStatsOp{}, {shape}, {{2, channels}}), {x});
+        expect_agreement(*implementation, problem_of(BatchStatsOp{}, {shape}, {{2, channels}}), {x}, {.number = i});
     }
 }
 
@@ -56,7 +59,7 @@ TEST_F(OwnNorm, StatisticsFarFromZero) {
     fill(x, [&](int64_t i) { return 300 + element(other, i); });
     const auto expected = reference_outputs(problem, {x}, {})[0];
     for (const auto& candidate : implementation->candidates(problem, {})) {
-        const auto found = Run(*implementation, problem, candidate, {}, {x})({})[0];
+        const auto found = CandidateRun(*implementation, problem, candidate, {}, {x})({})[0];
         for (int64_t c = channels; c < 2 * channels; ++c) EXPECT_NEAR(element(found, c) / element(expected, c), 1, 1e-5);
     }
 }
@@ -83,15 +86,15 @@ TEST_F(OwnNorm, NormalizeAlsoWithAddAndRelu) {
             z = sum;
         }
         if (relu) b.step(UnaryOp{}, {z}, {ty});
-        expect_agreement(*implementation, b.problem, inputs);
+        expect_agreement(*implementation, b.problem, inputs, {.number = i});
     }
 }
 
 TEST_F(OwnNorm, GradientSums) {
     for (int i = 0; i < test_count(40, 500); ++i) {
         draw("sums", i);
-        expect_agreement(*implementation, problem_of(BatchNormGradSumsOp{}, {shape, shape, {2, channels}}, {{channels}, {channels}}), {x, dy, stats},
-                         {.tolerance = 1e-5});
+        expect_agreement(*implementation, problem_of(BatchNormGradSumsOp{}, {shape, shape, {2, channels}}, {{channels}, {channels}}),
+                         {x, dy, stats}, {.tolerance = 1e-5, .number = i});
     }
 }
 
@@ -103,37 +106,44 @@ TEST_F(OwnNorm, GradientSumsBehindARelu) {
             const int ty = b.input(shape), tdy = b.input(shape), tx = b.input(shape), ts = b.input({2, channels});
             const int d = b.output(shape), dgamma = b.output({channels}), dbeta = b.output({channels});
             b.step(UnaryGradOp{}, {ty, tdy}, {d}).step(BatchNormGradSumsOp{}, {tx, d, ts}, {dgamma, dbeta});
-            expect_agreement(*implementation, b.problem, {other, dy, x, stats}, {.tolerance = 1e-5});
+            expect_agreement(*implementation, b.problem, {other, dy, x, stats}, {.tolerance = 1e-5, .number = i});
         } else {
             hide_doubtful();
-            const int tx = b.input(shape), ts = b.input({2, channels}), tg = b.input({channels}), tb = b.input({channels}), tdy = b.input(shape);
+            const int tx = b.input(shape), ts = b.input({2, channels}), tg = b.input({channels}), tb = b.input({channels}),
+                      tdy = b.input(shape);
             const int dgamma = b.output({channels}), dbeta = b.output({channels});
             const int z = b.inside(shape), d = b.inside(shape);
-            b.step(BatchNormalizeOp{}, {tx, ts, tg, tb}, {z}).step(UnaryGradOp{}, {z, tdy}, {d}).step(BatchNormGradSumsOp{}, {tx, d, ts}, {dgamma, dbeta});
-            expect_agreement(*implementation, b.problem, {x, stats, gamma, beta, dy}, {.tolerance = 1e-5});
+            b.step(BatchNormalizeOp{}, {tx, ts, tg, tb}, {z})
+                .step(UnaryGradOp{}, {z, tdy}, {d})
+                .step(BatchNormGradSumsOp{}, {tx, d, ts}, {dgamma, dbeta});
+            expect_agreement(*implementation, b.problem, {x, stats, gamma, beta, dy}, {.tolerance = 1e-5, .number = i});
         }
     }
 }
 
 TEST_F(OwnNorm, GradientOfTheInput) {
     for (int i = 0; i < test_count(40, 500); ++i) {
-        draw("grad input", i);
-        const auto sums = reference_outputs(problem_of(BatchNormGradSumsOp{}, {shape, shape, {2, channels}}, {{channels}, {channels}}), {x, dy, stats}, {});
+        // With few elements per statistic the gradient is nothing but rounding.
+        for (int attempt = 0; attempt == 0 || numel(shape) / channels < 8; ++attempt) draw(fmt::format("grad input {}", attempt), i);
+        const auto sums = reference_outputs(problem_of(BatchNormGradSumsOp{}, {shape, shape, {2, channels}}, {{channels}, {channels}}),
+                                            {x, dy, stats}, {});
         const BatchNormGradInputOp op{.count = numel(shape) / channels};
         ProblemBuilder b;
         if (i % 2 == 0) {
             const int tx = b.input(shape), tdy = b.input(shape), ts = b.input({2, channels}), tg = b.input({channels});
             const int dgamma = b.input({channels}), dbeta = b.input({channels}), dx = b.output(shape);
             b.step(op, {tx, tdy, ts, tg, dgamma, dbeta}, {dx});
-            // With one element per statistic the gradient is zero but for rounding.
-            expect_agreement(*implementation, b.problem, {x, dy, stats, gamma, sums[0], sums[1]}, {.tolerance = op.count < 3 ? 10.0 : 1e-5});
+            expect_agreement(*implementation, b.problem, {x, dy, stats, gamma, sums[0], sums[1]}, {.tolerance = 1e-5, .number = i});
         } else {
             hide_doubtful();
-            const int tx = b.input(shape), ts = b.input({2, channels}), tg = b.input({channels}), tb = b.input({channels}), tdy = b.input(shape);
+            const int tx = b.input(shape), ts = b.input({2, channels}), tg = b.input({channels}), tb = b.input({channels}),
+                      tdy = b.input(shape);
             const int dgamma = b.input({channels}), dbeta = b.input({channels}), dx = b.output(shape);
             const int z = b.inside(shape), d = b.inside(shape);
-            b.step(BatchNormalizeOp{}, {tx, ts, tg, tb}, {z}).step(UnaryGradOp{}, {z, tdy}, {d}).step(op, {tx, d, ts, tg, dgamma, dbeta}, {dx});
-            expect_agreement(*implementation, b.problem, {x, stats, gamma, beta, dy, sums[0], sums[1]}, {.tolerance = op.count < 3 ? 10.0 : 1e-5});
+            b.step(BatchNormalizeOp{}, {tx, ts, tg, tb}, {z})
+                .step(UnaryGradOp{}, {z, tdy}, {d})
+                .step(op, {tx, d, ts, tg, dgamma, dbeta}, {dx});
+            expect_agreement(*implementation, b.problem, {x, stats, gamma, beta, dy, sums[0], sums[1]}, {.tolerance = 1e-5, .number = i});
         }
     }
 }

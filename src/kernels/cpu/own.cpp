@@ -87,7 +87,8 @@ Candidate candidate_of(const Problem& problem, const CpuContext& context, const 
     int64_t elements = 0;
     for (int t = 0; t < problem.inputs + problem.outputs; ++t) {
         const auto& desc = problem.tensors[static_cast<size_t>(t)];
-        const Layout& layout = is_input(problem, t) ? candidate.inputs[static_cast<size_t>(t)] : candidate.outputs[static_cast<size_t>(t - problem.inputs)];
+        const Layout& layout =
+            is_input(problem, t) ? candidate.inputs[static_cast<size_t>(t)] : candidate.outputs[static_cast<size_t>(t - problem.inputs)];
         bytes += static_cast<double>(bytes_of(desc.shape, desc.dtype, layout.opaque.empty() ? layout : Layout::plain()));
         elements = std::max(elements, numel(desc.shape));
     }
@@ -107,8 +108,8 @@ Blocks blocks_of(const Shape& shape, const Layout& layout) {
     const int64_t n = shape[0], channels = shape[1], s = spatial_count(shape);
     if (layout.is_plain()) return {n, channels, s, 1, channels};
     if (layout == Layout::channels_last(shape.size())) return {n, 1, s, channels, channels};
-    CONVOY_CHECK(layout.inner.size() == 1 && layout == Layout::blocked(shape.size(), layout.inner[0].size), "own kernels got layout {} for {}",
-                 layout.text(), to_string(shape));
+    CONVOY_CHECK(layout.inner.size() == 1 && layout == Layout::blocked(shape.size(), layout.inner[0].size),
+                 "own kernels got layout {} for {}", layout.text(), to_string(shape));
     const int64_t block = layout.inner[0].size;
     return {n, (channels + block - 1) / block, s, block, channels};
 }

@@ -68,8 +68,9 @@ std::vector<Candidate> max_candidates(const Problem& p, const CpuContext& contex
     std::vector<Candidate> result;
     for (const auto& layout : activation_layouts(shape_of(p, 0), context)) {
         if (!suits(layout, shape_of(p, 0), max_dims(p))) continue;
-        result.push_back(
-            candidate_of(p, context, {.layout = layout, .activations = {0, output_of(p, 0, 0), output_of(p, 0, 1)}, .slowness = layout.is_plain() ? 2.0 : 1.0}));
+        result.push_back(candidate_of(
+            p, context,
+            {.layout = layout, .activations = {0, output_of(p, 0, 0), output_of(p, 0, 1)}, .slowness = layout.is_plain() ? 2.0 : 1.0}));
     }
     return result;
 }
@@ -83,6 +84,7 @@ std::unique_ptr<Kernel> prepare_max(const KernelRequest& request, const CpuConte
     if (x.layout.is_plain()) {
         vec::PlainMaxArgs args = plain_args(dims);
         args.x = static_cast<const float*>(x.data);
+        args.x_elements = numel(x.desc.shape);
         args.y = static_cast<float*>(y.data);
         args.new_where = where.data;
         const int64_t rows = planes.count * dims[0].out * dims[1].out;
@@ -135,7 +137,8 @@ std::vector<int32_t> tap_offsets(const PoolDims& dims) {
     for (int64_t k0 = 0; k0 < dims[0].kernel; ++k0)
         for (int64_t k1 = 0; k1 < dims[1].kernel; ++k1)
             for (int64_t k2 = 0; k2 < dims[2].kernel; ++k2)
-                offsets.push_back(static_cast<int32_t>((k0 * dims[0].dilation * dims[1].in + k1 * dims[1].dilation) * dims[2].in + k2 * dims[2].dilation));
+                offsets.push_back(static_cast<int32_t>((k0 * dims[0].dilation * dims[1].in + k1 * dims[1].dilation) * dims[2].in +
+                                                       k2 * dims[2].dilation));
     return offsets;
 }
 
@@ -204,7 +207,8 @@ std::vector<Candidate> average_candidates(const Problem& p, const CpuContext& co
     const bool fast = averaging(p)->is_global();
     std::vector<Candidate> result;
     for (const auto& layout : activation_layouts(shape_of(p, 0), context))
-        result.push_back(candidate_of(p, context, {.layout = layout, .activations = {0, 1}, .slowness = layout.is_plain() && !fast ? 4.0 : 1.0}));
+        result.push_back(
+            candidate_of(p, context, {.layout = layout, .activations = {0, 1}, .slowness = layout.is_plain() && !fast ? 12.0 : 1.0}));
     return result;
 }
 
@@ -214,7 +218,8 @@ std::unique_ptr<Kernel> prepare_average(const KernelRequest& request, const CpuC
     const Planes planes(x.desc.shape, x.layout);
     if (x.layout.is_plain() && a.is_global()) {
         const int64_t elements = a.dims[0].in * a.dims[1].in * a.dims[2].in;
-        return make_kernel([=, from = static_cast<const float*>(x.data), to = static_cast<float*>(y.data), parts = parts_for(context, planes.count * elements),
+        return make_kernel([=, from = static_cast<const float*>(x.data), to = static_cast<float*>(y.data),
+                            parts = parts_for(context, planes.count * elements),
                             run = a.gradient ? kernels.plane_fills : kernels.plane_means](const StepContext&) {
             in_parts(parts, planes.count, [&](int, int64_t begin, int64_t end) { run(from, elements, to, begin, end); });
         });

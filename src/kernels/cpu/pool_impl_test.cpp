@@ -22,12 +22,12 @@ struct Pooling {
 
 Pooling draw_pooling(Draw& draw, int number, bool empty_windows) {
     while (true) {
-        const auto [window, in, out] = ref::testing::draw_window(draw, {.length = number % 4 == 3 ? 30 : 9, .kernel = number % 5 == 4 ? 17 : 4});
+        const auto [window, in, out] =
+            ref::testing::draw_window(draw, {.length = number % 4 == 3 ? 30 : 9, .kernel = number % 5 == 4 ? 17 : 4});
         const int64_t channels = draw.between(1, draw.coin() ? 20 : 90);
         const int64_t n = number % 4 == 3 ? std::min<int64_t>(1 + 20000 / (channels * numel(in)), 60) : draw.between(1, 3);
         const Pooling p{window, join({n, channels}, in), join({n, channels}, out), numel(window.kernel) <= 256 ? DType::u8 : DType::i32};
         if (empty_windows) return p;
-        const Tensor ones = Tensor::of<double>({1, 1}, {1}).reshaped({1, 1});
         // Padding all around a window leaves it nothing to see.
         bool sees = true;
         for (int d = 0; d < window.rank(); ++d)
@@ -50,14 +50,15 @@ TEST(OwnPool, Maxima) {
         const Pooling p = draw_pooling(draw, i, i % 2 == 0);
         const Tensor x = with_ties(draw, p.x), dy = draw.normal(p.y);
         const Problem forward = Problem::single(MaxPoolOp{p.window}, {whole(p.x)}, {whole(p.y), whole(p.y, p.where)}, DType::f32);
-        expect_agreement(*implementation, forward, {x}, {.tolerance = 0});
+        expect_agreement(*implementation, forward, {x}, {.tolerance = 0, .number = i});
         const Tensor where = reference_outputs(forward, {x}, {})[1];
         const MaxPoolGradOp grad{p.window, p.x.slice(2)};
-        expect_agreement(*implementation, Problem::single(grad, {whole(p.y), whole(p.y, p.where)}, {whole(p.x)}, DType::f32), {dy, where});
+        expect_agreement(*implementation, Problem::single(grad, {whole(p.y), whole(p.y, p.where)}, {whole(p.x)}, DType::f32), {dy, where},
+                         {.number = i});
         ProblemBuilder b;
         const int tdy = b.input(p.y), tw = b.input(p.y, p.where), ty = b.input(p.x), dx = b.output(p.x), g = b.inside(p.x);
         b.step(grad, {tdy, tw}, {g}).step(UnaryGradOp{}, {ty, g}, {dx});
-        expect_agreement(*implementation, b.problem, {dy, where, x});
+        expect_agreement(*implementation, b.problem, {dy, where, x}, {.number = i});
     }
 }
 
@@ -72,7 +73,7 @@ TEST(OwnPool, ANaNIsTheLargest) {
         Tensor x(shape, DType::f64);
         fill(x, [](int64_t i) { return i % 16 == 1 || i % 16 == 4 ? std::nan("") : 1; });
         for (const auto& candidate : implementation->candidates(problem, {})) {
-            const auto found = Run(*implementation, problem, candidate, {}, {x})({});
+            const auto found = CandidateRun(*implementation, problem, candidate, {}, {x})({});
             for (int64_t o = 0; o < numel(pooled); ++o) {
                 EXPECT_EQ(std::isnan(element(found[0], o)), o % 4 == 0) << o;
                 EXPECT_EQ(element(found[1], o), o % 4 == 0 ? 1 : 0) << o;
@@ -89,9 +90,9 @@ TEST(OwnPool, Averages) {
         const bool count_padding = draw.coin();
         const Tensor x = draw.normal(p.x), dy = draw.normal(p.y);
         const AveragePoolOp op{p.window, count_padding, {}};
-        expect_agreement(*implementation, Problem::single(op, {whole(p.x)}, {whole(p.y)}, DType::f32), {x});
+        expect_agreement(*implementation, Problem::single(op, {whole(p.x)}, {whole(p.y)}, DType::f32), {x}, {.number = i});
         const AveragePoolGradOp grad{p.window, count_padding, {}, p.x.slice(2)};
-        expect_agreement(*implementation, Problem::single(grad, {whole(p.y)}, {whole(p.x)}, DType::f32), {dy});
+        expect_agreement(*implementation, Problem::single(grad, {whole(p.y)}, {whole(p.x)}, DType::f32), {dy}, {.number = i});
     }
 }
 
@@ -106,8 +107,10 @@ TEST(OwnPool, AdaptiveAndGlobalAverages) {
             for (auto& length : output) length = draw.between(1, 8);
         const Shape pooled = join(shape.slice(0, 2), output);
         const Tensor x = draw.normal(shape), dy = draw.normal(pooled);
-        expect_agreement(*implementation, Problem::single(AdaptivePoolOp{output}, {whole(shape)}, {whole(pooled)}, DType::f32), {x});
-        expect_agreement(*implementation, Problem::single(AdaptivePoolGradOp{space}, {whole(pooled)}, {whole(shape)}, DType::f32), {dy});
+        expect_agreement(*implementation, Problem::single(AdaptivePoolOp{output}, {whole(shape)}, {whole(pooled)}, DType::f32), {x},
+                         {.number = i});
+        expect_agreement(*implementation, Problem::single(AdaptivePoolGradOp{space}, {whole(pooled)}, {whole(shape)}, DType::f32), {dy},
+                         {.number = i});
     }
 }
 

@@ -31,11 +31,17 @@ bool PoolDim::all_see() const {
 
 PoolDims window_dims(const Window& window, const Shape& x, const Shape& y) {
     const int rank = window.rank();
-    CONVOY_CHECK(rank >= 1 && rank <= 3 && x.size() == rank + 2 && y.size() == rank + 2, "a window of {} dims from {} to {}", rank, to_string(x), to_string(y));
+    CONVOY_CHECK(rank >= 1 && rank <= 3 && x.size() == rank + 2 && y.size() == rank + 2, "a window of {} dims from {} to {}", rank,
+                 to_string(x), to_string(y));
     PoolDims dims;
     for (int i = 0; i < rank; ++i)
-        dims[static_cast<size_t>(3 - rank + i)] = {
-            .in = x[2 + i], .out = y[2 + i], .kernel = window.kernel[i], .stride = window.stride[i], .dilation = window.dilation[i], .pad = window.pad_lo[i], .pad_hi = window.pad_hi[i]};
+        dims[static_cast<size_t>(3 - rank + i)] = {.in = x[2 + i],
+                                                   .out = y[2 + i],
+                                                   .kernel = window.kernel[i],
+                                                   .stride = window.stride[i],
+                                                   .dilation = window.dilation[i],
+                                                   .pad = window.pad_lo[i],
+                                                   .pad_hi = window.pad_hi[i]};
     return dims;
 }
 
@@ -50,10 +56,11 @@ PoolDims adaptive_dims(const Shape& x, const Shape& y) {
 PoolLinks::PoolLinks(const PoolDims& dims, bool reverse) : dims_(dims), reverse_(reverse) {
     for (size_t d = 0; d < 3; ++d) {
         const PoolDim& dim = dims[d];
+        const bool back = reverse && d < 2;
         // Pairs in the order of outputs, which is also the order that a reversed list shall have.
-        std::vector<std::vector<std::pair<int64_t, int64_t>>> seen(static_cast<size_t>(reverse ? dim.in : dim.out));
+        std::vector<std::vector<std::pair<int64_t, int64_t>>> seen(static_cast<size_t>(back ? dim.in : dim.out));
         for (int64_t o = 0; o < dim.out; ++o)
-            dim.for_each_input(o, [&](int64_t i, int64_t tap) { seen[static_cast<size_t>(reverse ? i : o)].emplace_back(reverse ? o : i, tap); });
+            dim.for_each_input(o, [&](int64_t i, int64_t tap) { seen[static_cast<size_t>(back ? i : o)].emplace_back(back ? o : i, tap); });
         Lists& lists = lists_[d];
         lists.first.push_back(0);
         for (const auto& list : seen) {

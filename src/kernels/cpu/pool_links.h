@@ -41,7 +41,7 @@ PoolDims adaptive_dims(const Shape& x, const Shape& y);
 
 class PoolLinks {
   public:
-    // From outputs to inputs, or with `reverse` from inputs to outputs.
+    // From outputs to inputs, or with `reverse` from inputs to outputs in all dims but the last.
     PoolLinks(const PoolDims& dims, bool reverse);
     // Also the averages' shares.
     PoolLinks(const PoolDims& dims, bool reverse, bool count_padding);

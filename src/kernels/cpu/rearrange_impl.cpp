@@ -108,7 +108,8 @@ std::vector<Candidate> slice_candidates(const Problem& p, const CpuContext& cont
 std::unique_ptr<Kernel> prepare_slice(const KernelRequest& request, const CpuContext& context, const VectorKernels&) {
     const Operand &x = request.inputs[0], &y = request.outputs[0];
     const auto [rows, per_channel] = striding(x.desc.shape, x.layout);
-    const int64_t from_row = padded_channels(x.desc.shape, x.layout) * per_channel, row = padded_channels(y.desc.shape, y.layout) * per_channel;
+    const int64_t from_row = padded_channels(x.desc.shape, x.layout) * per_channel,
+                  row = padded_channels(y.desc.shape, y.layout) * per_channel;
     const int64_t start = op_of<SliceOp>(request.problem).start[1] * per_channel;
     const Stretches piece{static_cast<const float*>(x.data) + start, static_cast<float*>(y.data), rows, row, from_row, row};
     return make_kernel([=, count = rows, parts = parts_for(context, rows * row)](const StepContext&) {
@@ -119,7 +120,8 @@ std::unique_ptr<Kernel> prepare_slice(const KernelRequest& request, const CpuCon
 }  // namespace
 
 std::unique_ptr<Implementation> make_rearrange_implementation(const VectorKernels& kernels) {
-    return implementation_of("rearrange", {{accepts_concat, concat_candidates, prepare_concat}, {accepts_slice, slice_candidates, prepare_slice}}, kernels);
+    return implementation_of(
+        "rearrange", {{accepts_concat, concat_candidates, prepare_concat}, {accepts_slice, slice_candidates, prepare_slice}}, kernels);
 }
 
 const Implementation& rearrange_implementation() {

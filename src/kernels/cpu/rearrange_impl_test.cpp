@@ -26,7 +26,8 @@ TEST(OwnRearrange, Concat) {
         }
         Shape joined = like;
         joined[1] = channels;
-        expect_agreement(*make_rearrange_implementation(some_kernels(i)), Problem::single(ConcatOp{1}, in, {whole(joined)}, DType::f32), inputs, {.tolerance = 0});
+        expect_agreement(*make_rearrange_implementation(some_kernels(i)), Problem::single(ConcatOp{1}, in, {whole(joined)}, DType::f32),
+                         inputs, {.tolerance = 0, .number = i});
     }
 }
 
@@ -39,8 +40,9 @@ TEST(OwnRearrange, Slice) {
         shape[1] = before + part[1] + after;
         Dims start = Dims::filled(shape.size(), 0);
         start[1] = before;
-        expect_agreement(*make_rearrange_implementation(some_kernels(i)), Problem::single(SliceOp{start, part}, {whole(shape)}, {whole(part)}, DType::f32),
-                         {draw.normal(shape)}, {.tolerance = 0});
+        expect_agreement(*make_rearrange_implementation(some_kernels(i)),
+                         Problem::single(SliceOp{start, part}, {whole(shape)}, {whole(part)}, DType::f32), {draw.normal(shape)},
+                         {.tolerance = 0, .number = i});
     }
 }
 

@@ -25,7 +25,8 @@ bool keeps_zeros(const UpdateRule& rule) {
 std::vector<Candidate> update_candidates(const Problem& p, const CpuContext& context) {
     const auto& rule = op_of<UpdateOp>(p).rule;
     const auto& step = p.steps[0];
-    Offer offer{.layout = keeps_zeros(rule) ? same_layout() : Layout::plain(), .activations = {step.inputs[0], step.inputs[1], step.outputs[0]}};
+    Offer offer{.layout = keeps_zeros(rule) ? same_layout() : Layout::plain(),
+                .activations = {step.inputs[0], step.inputs[1], step.outputs[0]}};
     offer.in_place.emplace_back(step.outputs[0], step.inputs[0]);
     for (size_t slot = 0; slot < static_cast<size_t>(slots_of(rule.rule)); ++slot) {
         offer.activations.insert(offer.activations.end(), {step.inputs[3 + slot], step.outputs[1 + slot]});
@@ -47,7 +48,8 @@ void set_step(UpdateArgs& args, const UpdateRule& rule, const Scalars& scalars) 
     args.root_correction2 = static_cast<float>(std::sqrt(1 - std::pow(rule.beta2, step)));
     args.keep = static_cast<float>(1 - rate * rule.weight_decay);
     if (!scalars.w_norm) return;
-    const double w = std::sqrt(static_cast<double>(*scalars.w_norm)), g = static_cast<double>(args.scale) * std::sqrt(static_cast<double>(*scalars.g_norm));
+    const double w = std::sqrt(static_cast<double>(*scalars.w_norm)),
+                 g = static_cast<double>(args.scale) * std::sqrt(static_cast<double>(*scalars.g_norm));
     args.ratio = static_cast<float>(w == 0 || g == 0 ? 1 : rule.trust * w / (g + rule.weight_decay * w));
 }
 
@@ -57,7 +59,8 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, const CpuCo
     const auto& step = request.problem.steps[0];
     const auto slots = static_cast<size_t>(slots_of(rule.rule));
     const Operand& w = operand(request, step.inputs[0]);
-    CONVOY_CHECK(step.inputs.size() == 3 + slots + (rule.rule == Rule::Lars ? 2 : 0) + (op.clipped ? 1 : 0), "an update has {} inputs", step.inputs.size());
+    CONVOY_CHECK(step.inputs.size() == 3 + slots + (rule.rule == Rule::Lars ? 2 : 0) + (op.clipped ? 1 : 0), "an update has {} inputs",
+                 step.inputs.size());
 
     UpdateArgs args;
     args.kind = static_cast<UpdateKind>(rule.rule);
@@ -118,7 +121,9 @@ std::unique_ptr<Kernel> prepare_squared_norm(const KernelRequest& request, const
 
 std::unique_ptr<Implementation> make_update_implementation(const VectorKernels& kernels) {
     return implementation_of(
-        "update", {{accepts_update, update_candidates, prepare_update}, {accepts_squared_norm, squared_norm_candidates, prepare_squared_norm}}, kernels);
+        "update",
+        {{accepts_update, update_candidates, prepare_update}, {accepts_squared_norm, squared_norm_candidates, prepare_squared_norm}},
+        kernels);
 }
 
 const Implementation& update_implementation() {

@@ -17,7 +17,8 @@ TEST(OwnUpdate, EveryRule) {
         op.rule.weight_decay = draw.coin() ? 0 : draw.real(0, 0.1);
         op.rule.momentum = draw.real(0, 0.95);
         op.clipped = draw.coin();
-        std::vector<Tensor> inputs{draw.normal(shape), draw.normal(shape), Tensor::of<double>({2}, {draw.real(1e-3, 0.5), static_cast<double>(draw.between(1, 50))})};
+        std::vector<Tensor> inputs{draw.normal(shape), draw.normal(shape),
+                                   Tensor::of<double>({2}, {draw.real(1e-3, 0.5), static_cast<double>(draw.between(1, 50))})};
         const int slots = slots_of(op.rule.rule);
         for (int s = 0; s < slots; ++s) {
             inputs.push_back(draw.normal(shape));
@@ -25,11 +26,14 @@ TEST(OwnUpdate, EveryRule) {
             fill(inputs.back(), [&](int64_t k) { return std::abs(element(inputs.back(), k)); });
         }
         if (op.rule.rule == Rule::Lars)
-            for (int norm = 0; norm < 2; ++norm) inputs.push_back(Tensor::of<double>({1}, {draw.between(0, 4) == 0 ? 0 : draw.real(0.1, 9)}));
+            for (int norm = 0; norm < 2; ++norm)
+                inputs.push_back(Tensor::of<double>({1}, {draw.between(0, 4) == 0 ? 0 : draw.real(0.1, 9)}));
         if (op.clipped) inputs.push_back(Tensor::of<double>({1}, {draw.real(0.1, 1)}));
         std::vector<TensorDesc> in;
         for (const auto& t : inputs) in.push_back(whole(t.shape()));
-        expect_agreement(*implementation, Problem::single(op, in, std::vector<TensorDesc>(static_cast<size_t>(1 + slots), whole(shape)), DType::f32), inputs);
+        expect_agreement(*implementation,
+                         Problem::single(op, in, std::vector<TensorDesc>(static_cast<size_t>(1 + slots), whole(shape)), DType::f32), inputs,
+                         {.number = i});
     }
 }
 
@@ -39,7 +43,8 @@ TEST(OwnUpdate, WithoutAnEpsilonOnlyPlainMemoryIsSafe) {
     op.rule.rule = Rule::AdaGrad;
     const auto layouts = [&] {
         return make_update_implementation(some_kernels(0))
-            ->candidates(Problem::single(op, {whole(shape), whole(shape), whole({2}), whole(shape)}, {whole(shape), whole(shape)}, DType::f32), {})
+            ->candidates(
+                Problem::single(op, {whole(shape), whole(shape), whole({2}), whole(shape)}, {whole(shape), whole(shape)}, DType::f32), {})
             .at(0)
             .inputs;
     };
@@ -52,8 +57,8 @@ TEST(OwnUpdate, SquaredNorm) {
     for (int i = 0; i < test_count(40, 500); ++i) {
         Draw draw("norm", i);
         const Shape shape = draw_activation(draw, i);
-        expect_agreement(*make_update_implementation(some_kernels(i)), Problem::single(SquaredNormOp{}, {whole(shape)}, {whole({1})}, DType::f32),
-                         {draw.normal(shape)});
+        expect_agreement(*make_update_implementation(some_kernels(i)),
+                         Problem::single(SquaredNormOp{}, {whole(shape)}, {whole({1})}, DType::f32), {draw.normal(shape)}, {.number = i});
     }
 }
 

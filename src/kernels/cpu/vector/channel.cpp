@@ -48,7 +48,7 @@ void sum_units(const ChannelSumArgs& a, const SumBuffers& buffers, int64_t begin
                 value = select(value > broadcast<n>(0), broadcast<n>(0), value * load<n>(dy + i));
             accumulate(buffers.scratch + j, value);
         });
-        add_period(s, buffers.scratch, buffers.sums, unit.block);
+        add_floats(s, buffers.sums, unit.block, buffers.scratch);
     });
 }
 

@@ -49,9 +49,8 @@ void unary_grad(const UnaryArgs& a, int64_t begin, int64_t end) {
         case UnaryKind::Sigmoid: return run([](float y, float dy) { return dy * y * (1 - y); });
         case UnaryKind::Tanh: return run([](float y, float dy) { return dy * (1 - y * y); });
         case UnaryKind::Gelu:
-            return run([](float x, float dy) {
-                return dy * (0.5f * (1 + erf_of(x * kHalfRoot2)) + x * kNormalDensity * exp_of(-0.5f * x * x));
-            });
+            return run(
+                [](float x, float dy) { return dy * (0.5f * (1 + erf_of(x * kHalfRoot2)) + x * kNormalDensity * exp_of(-0.5f * x * x)); });
         case UnaryKind::GeluTanh:
             return run([](float x, float dy) {
                 const float t = gelu_tanh_part(x), inner = kGeluScale * (1 + 3 * kGeluCubic * x * x);

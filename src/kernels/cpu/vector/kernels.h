@@ -120,8 +120,8 @@ struct UpdateArgs {
     UpdateKind kind = UpdateKind::Sgd;
     const float *w = nullptr, *g = nullptr, *slot0 = nullptr, *slot1 = nullptr;
     float *new_w = nullptr, *new_slot0 = nullptr, *new_slot1 = nullptr;
-    float rate = 0, scale = 1, decay = 0, momentum = 0, epsilon = 0, ratio = 1;  // scale: of g; ratio: Lars's trust
-    float rho = 0, rho_rest = 0;                                                 // RmsProp
+    float rate = 0, scale = 1, decay = 0, momentum = 0, epsilon = 0, ratio = 1;                         // scale: of g; ratio: Lars's trust
+    float rho = 0, rho_rest = 0;                                                                        // RmsProp
     float beta1 = 0, rest1 = 0, beta2 = 0, rest2 = 0, correction1 = 1, root_correction2 = 1, keep = 1;  // Adam and AdamW
 };
 
@@ -157,7 +157,8 @@ struct Links {
     const int32_t *first = nullptr, *index = nullptr, *tap = nullptr;
 };
 
-// Three spatial dims; planes of [here][lanes] are computed from planes of [there][lanes]. [begin, end) are rows: planes*here[0]*here[1].
+// Three spatial dims; planes of [here][lanes] are computed from planes of [there][lanes]: outputs from inputs, or for gradients inputs from
+// outputs. Links lead from here to there, but in the last dim always from outputs to inputs. [begin, end) are rows: planes*here[0]*here[1].
 struct PoolArgs {
     int64_t here[3] = {1, 1, 1}, there[3] = {1, 1, 1};
     int64_t lanes = 1;
@@ -178,6 +179,7 @@ struct PlainMaxArgs {
     int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1};
     int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
     const float *x = nullptr, *dy = nullptr, *mask = nullptr;
+    int64_t x_elements = 0;  // of the whole tensor
     float *y = nullptr, *dx = nullptr;
     const void* where = nullptr;
     void* new_where = nullptr;

@@ -133,12 +133,10 @@ double cross_entropy(const LineArgs& a, int64_t begin, int64_t end) {
         for (int64_t l = 0; l < count; ++l) {
             const int32_t t = targets.of[l];
             const double largest = e.largest[l], others = e.others[l];
-            // log(sum) above the largest logit. Where the target is the largest, its own term is 1, and what is left keeps all its digits.
-            const double above = own[l] == e.largest[l] ? __builtin_log1p(others) : __builtin_log(others + static_cast<double>(e.own[l]));
+            const double above = __builtin_log(others + static_cast<double>(e.own[l]));  // log(sum) above the largest logit
             const double loss = above + (largest - static_cast<double>(own[l]));
             total += t >= 0 && t < a.classes ? weight_of(a, t) * (1 - a.smoothing) * loss : loss;
-            if (a.smoothing != 0)
-                total += a.smoothing / static_cast<double>(a.classes) * (a.weight_sum * (above + largest) - weighted[l]);
+            if (a.smoothing != 0) total += a.smoothing / static_cast<double>(a.classes) * (a.weight_sum * (above + largest) - weighted[l]);
         }
     });
     return total;
@@ -160,7 +158,8 @@ void cross_entropy_grad(const LineArgs& a, int64_t begin, int64_t end) {
             const double own = t >= 0 && t < a.classes ? a.scale * weight_of(a, t) * (1 - a.smoothing) : __builtin_nan("");
             factor[l] = static_cast<float>((own + spread * a.weight_sum) / sum);
             // In place of factor*term at the target: own*(p_t - 1) + spread*W*p_t.
-            at_target[l] = static_cast<float>((spread * a.weight_sum * static_cast<double>(e.own[l]) - own * static_cast<double>(e.others[l])) / sum);
+            at_target[l] =
+                static_cast<float>((spread * a.weight_sum * static_cast<double>(e.own[l]) - own * static_cast<double>(e.others[l])) / sum);
         }
         for (int64_t k = 0; k < a.classes; ++k) {
             const float less = static_cast<float>(spread * weight_of(a, k));

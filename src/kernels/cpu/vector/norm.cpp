@@ -27,36 +27,71 @@ void normalize(const NormalizeArgs& a, int64_t begin, int64_t end) {
     a.relu ? normalize_units<false, true>(a, begin, end) : normalize_units<false, false>(a, begin, end);
 }
 
-// Within a unit, which stays in the cache, two passes: the mean m of each place of the period, then the sums of x - m and of its square. They
-// are small numbers and lose nothing in float; what they say about the sums of x and x*x is added up in double:
+// Four registers: sums in them run at the speed of additions.
+constexpr int kRegisters = 4 * CONVOY_WIDTH;
+static_assert(kShortPeriod % kRegisters == 0);
+
+// Sums of `rows` periods, place by place: of x into m, then with m as their mean of x - m into d and of its square into q.
+void sum_short_rows(const float* x, int64_t rows, float* m) {
+    for (int64_t j = 0; j < kShortPeriod; j += kRegisters) {
+        auto sum = broadcast<kRegisters>(0);
+        for (int64_t r = 0; r < rows; ++r) sum = sum + load<kRegisters>(x + r * kShortPeriod + j);
+        store(m + j, sum);
+    }
+}
+void sum_short_differences(const float* x, int64_t rows, const float* m, float* d, float* q) {
+    for (int64_t j = 0; j < kShortPeriod; j += kRegisters) {
+        const auto mean = load<kRegisters>(m + j);
+        auto sum = broadcast<kRegisters>(0), squares = broadcast<kRegisters>(0);
+        for (int64_t r = 0; r < rows; ++r) {
+            const auto difference = load<kRegisters>(x + r * kShortPeriod + j) - mean;
+            sum = sum + difference;
+            squares = squares + difference * difference;
+        }
+        store(d + j, sum);
+        store(q + j, squares);
+    }
+}
+// The same for any period, with sums in the cache.
+void sum_rows(const float* x, int64_t rows, int64_t period, float* m) {
+    clear(m, period);
+    for_rows(rows * period, period, [&](auto lanes, int64_t i, int64_t j) { accumulate(m + j, load<decltype(lanes)::n>(x + i)); });
+}
+void sum_differences(const float* x, int64_t count, int64_t period, const float* m, float* d, float* q) {
+    for_rows(count, period, [&](auto lanes, int64_t i, int64_t j) {
+        constexpr int n = decltype(lanes)::n;
+        const auto difference = load<n>(x + i) - load<n>(m + j);
+        accumulate(d + j, difference);
+        accumulate(q + j, difference * difference);
+    });
+}
+
+// Within a unit, which stays in the cache, two passes: about the mean m of each place of the period, then the sums of x - m and of its square.
+// They are small numbers and lose nothing in float; what they say about the sums of x and x*x is added up in double:
 // sum x = n*m + D and sum x*x = Q + 2*m*D + n*m*m, where D = sum (x - m), Q = sum (x - m)^2.
 void stats(const StatsArgs& a, const SumBuffers& buffers, int64_t begin, int64_t end) {
     const Spans& s = a.spans;
     float *const m = buffers.scratch, *const d = m + s.period, *const q = d + s.period;
     for_units(s, begin, end, [&](const Unit& unit) {
         const float* const x = a.x + unit.first;
-        const int64_t rows = unit.count / s.period, rest = unit.count % s.period;
+        const int64_t rows = unit.count / s.period, rest = unit.count % s.period, whole = rows * s.period;
         clear(m, 3 * s.period);
-        for_rows(unit.count, s.period, [&](auto lanes, int64_t i, int64_t j) { accumulate(m + j, load<decltype(lanes)::n>(x + i)); });
-        // The first `rest` places have one element more.
-        const float whole = 1.0f / static_cast<float>(rows > 0 ? rows : 1), one_more = 1.0f / static_cast<float>(rows + 1);
-        for (int64_t j = 0; j < rest; ++j) m[j] *= one_more;
-        for (int64_t j = rest; j < s.period; ++j) m[j] *= whole;
-        for_rows(unit.count, s.period, [&](auto lanes, int64_t i, int64_t j) {
-            constexpr int n = decltype(lanes)::n;
-            const auto difference = load<n>(x + i) - load<n>(m + j);
-            accumulate(d + j, difference);
-            accumulate(q + j, difference * difference);
+        if (rows == 0) {
+            for (int64_t j = 0; j < rest; ++j) m[j] = x[j];
+        } else {
+            s.period == kShortPeriod ? sum_short_rows(x, rows, m) : sum_rows(x, rows, s.period, m);
+            const float share = 1.0f / static_cast<float>(rows);
+            for (int64_t j = 0; j < s.period; ++j) m[j] *= share;
+            s.period == kShortPeriod ? sum_short_differences(x, rows, m, d, q) : sum_differences(x, whole, s.period, m, d, q);
+        }
+        sum_differences(x + whole, rest, s.period, m, d, q);
+        const auto count = [=](int64_t j) { return static_cast<double>(rows + (j < rest ? 1 : 0)); };
+        add_period(s, buffers.sums, unit.block,
+                   [=](int64_t j) { return count(j) * static_cast<double>(m[j]) + static_cast<double>(d[j]); });
+        add_period(s, buffers.sums + s.blocks * s.stored, unit.block, [=](int64_t j) {
+            const double mean = m[j];
+            return static_cast<double>(q[j]) + mean * (2 * static_cast<double>(d[j]) + count(j) * mean);
         });
-        double *const sums = buffers.sums + unit.block * s.stored, *const squares = sums + s.blocks * s.stored;
-        for (int64_t first = 0; first < s.period; first += s.stored)
-#pragma omp simd
-            for (int64_t l = 0; l < s.stored; ++l) {
-                const int64_t j = first + l;
-                const double n = static_cast<double>(rows + (j < rest ? 1 : 0)), mean = m[j], rest_sum = d[j];
-                sums[l] += n * mean + rest_sum;
-                squares[l] += q[j] + mean * (2 * rest_sum + n * mean);
-            }
     });
 }
 
@@ -88,8 +123,8 @@ void grad_sums_units(const GradSumsArgs& a, const SumBuffers& buffers, int64_t b
             accumulate(plain + j, g);
             accumulate(weighted + j, g * centred);
         });
-        add_period(s, plain, buffers.sums, unit.block);
-        add_period(s, weighted, buffers.sums + s.blocks * s.stored, unit.block);
+        add_floats(s, buffers.sums, unit.block, plain);
+        add_floats(s, buffers.sums + s.blocks * s.stored, unit.block, weighted);
     });
 }
 

@@ -1,5 +1,7 @@
 // Pooling in the plain layout, where a channel's pixels lie side by side: maxima of a whole row of windows at once, their gradients scattered
 // plane by plane, and averages of whole planes.
+#include <cstddef>
+
 #include "kernels/cpu/vector/families.h"
 #include "kernels/cpu/vector/vec.h"
 
@@ -22,23 +24,39 @@ struct Covered {
 };
 
 constexpr int64_t kPiece = 64;  // outputs of a row that are computed together
+constexpr int64_t kVector = 16;
 
+// Room for a vector past the end.
 struct Best {
-    alignas(64) float value[kPiece];
-    alignas(64) int32_t at[kPiece];  // -1: nothing seen yet
+    alignas(64) float value[kPiece + kVector];
+    alignas(64) int32_t at[kPiece + kVector];  // -1: nothing seen yet
 };
 
-// x is where output `begin` of the row finds its element `tap`; kStride is the stride when the compiler shall know it, else 0.
+// Element `tap` of the windows of outputs [begin, end); x is where output `begin` finds it, with `available` elements of memory from there on.
+// kStride is the stride when there are vectors for it, else 0. With `open` the row ends at `end`, and what is computed past it is read by nobody.
 template <int kStride>
-CONVOY_INLINE void take(Best& best, const float* x, int64_t stride, int32_t tap, int64_t begin, int64_t end) {
-    const int64_t step = kStride > 0 ? kStride : stride;
-#pragma omp simd
-    for (int64_t o = begin; o < end; ++o) {
-        const float value = x[(o - begin) * step], old = best.value[o];
-        // What is larger is taken, and the first NaN, which stays.
-        const bool keep = (best.at[o] >= 0) & ((value <= old) | (old != old));
-        best.value[o] = keep ? old : value;
-        best.at[o] = keep ? best.at[o] : tap;
+CONVOY_INLINE void take(Best& best, const float* x, int64_t available, int64_t stride, int32_t tap, int64_t begin, int64_t end, bool open) {
+    int64_t o = begin;
+    if constexpr (kStride > 0) {
+        for (; o < end && (open || o + kVector <= end) && (o - begin + kVector) * kStride <= available; o += kVector) {
+            const float* const from = x + (o - begin) * kStride;
+            auto value = load<kVector>(from);
+            if constexpr (kStride == 2) value = even_elements(value, load<kVector>(from + kVector));
+            const auto old = load<kVector>(best.value + o);
+            const auto at = load_where<kVector>(best.at + o);
+            const auto none = at == broadcast_int<kVector>(-1);
+            // What is larger is taken, and the first NaN, which stays.
+            const auto keep = either(value <= old, is_nan(old));
+            const auto taken = broadcast_int<kVector>(tap);
+            store(best.value + o, select(none, value, select(keep, old, value)));
+            store_where(best.at + o, select(none, taken, select(keep, at, taken)));
+        }
+    }
+    for (; o < end; ++o) {
+        const float value = x[(o - begin) * stride], old = best.value[o];
+        if (best.at[o] >= 0 && (value <= old || old != old)) continue;
+        best.value[o] = value;
+        best.at[o] = tap;
     }
 }
 
@@ -51,9 +69,9 @@ void max_pool_rows(const PlainMaxArgs& a, int64_t begin, int64_t end) {
         for (int64_t first = 0; first < a.out[2]; first += kPiece) {
             const int64_t count = least(kPiece, a.out[2] - first);
             Best best;
-            for (int64_t o = 0; o < kPiece; ++o) {
-                best.value[o] = -__builtin_inff();
-                best.at[o] = -1;
+            for (int64_t o = 0; o < count; o += kVector) {
+                store(best.value + o, broadcast<kVector>(-__builtin_inff()));
+                store_where(best.at + o, broadcast_int<kVector>(-1));
             }
             for (int64_t k0 = 0; k0 < a.kernel[0]; ++k0) {
                 const int64_t i0 = o0 * a.stride[0] + k0 * a.dilation[0] - a.pad[0];
@@ -68,15 +86,19 @@ void max_pool_rows(const PlainMaxArgs& a, int64_t begin, int64_t end) {
                         if (from >= to) continue;
                         const int64_t i2 = (first + from) * a.stride[2] + k2 * a.dilation[2] - a.pad[2];
                         const auto tap = static_cast<int32_t>((k0 * a.kernel[1] + k1) * a.kernel[2] + k2);
-                        take<kStride>(best, line + i2, a.stride[2], tap, from, to);
+                        take<kStride>(best, line + i2, a.x_elements - (line - a.x) - i2, a.stride[2], tap, from, to, to == count);
                     }
                 }
             }
             const int64_t at = r * a.out[2] + first;
-            for (int64_t o = 0; o < count; ++o) {
-                a.y[at + o] = best.value[o];
-                where[at + o] = static_cast<Where>(best.at[o] > 0 ? best.at[o] : 0);
+            alignas(64) Where found[kPiece];
+            for (int64_t o = 0; o < count; o += kVector) {
+                const auto position = load_where<kVector>(best.at + o);
+                const auto none = position == broadcast_int<kVector>(-1);
+                store_where(found + o, select(none, broadcast_int<kVector>(0), position));
             }
+            __builtin_memcpy(a.y + at, best.value, static_cast<size_t>(count) * sizeof(float));
+            __builtin_memcpy(where + at, found, static_cast<size_t>(count) * sizeof(Where));
         }
     }
 }

@@ -1,5 +1,6 @@
-// Pooling where channels lie side by side: every result is gathered from what it sees, so results are independent of each other, and each is
-// written once. `here` is the side that is computed (outputs, or for gradients inputs), `there` the other.
+// Pooling where channels lie side by side. Outputs are gathered from the inputs they see; gradients go by rows of inputs, which stay in the cache
+// while the few rows of outputs that see them are added. So results are written once, rows are independent of each other, and sums are taken in
+// the order of the windows.
 #include "kernels/cpu/vector/families.h"
 #include "kernels/cpu/vector/vec.h"
 
@@ -20,9 +21,17 @@ struct Row {
           h1(number % args.here[1]),
           first(number * args.here[2]) {}
 
-    int64_t there_count() const { return a.there[0] * a.there[1] * a.there[2]; }
-
-    // The tap of the first element that h2 sees; 0 when it sees none.
+    // Calls fn(offset of the line's first element there in units of lanes, first two terms of the taps, entries of the links) for every line of
+    // the other side that this row sees, in row-major order.
+    template <class Fn>
+    CONVOY_INLINE void for_lines(const Fn& fn) const {
+        const Links &l0 = a.links[0], &l1 = a.links[1];
+        for (int32_t e0 = l0.first[h0]; e0 < l0.first[h0 + 1]; ++e0)
+            for (int32_t e1 = l1.first[h1]; e1 < l1.first[h1 + 1]; ++e1)
+                fn(((plane * a.there[0] + l0.index[e0]) * a.there[1] + l1.index[e1]) * a.there[2],
+                   static_cast<int32_t>(l0.tap[e0] * a.tap_stride[0] + l1.tap[e1] * a.tap_stride[1]), e0, e1);
+    }
+    // The tap of the first input that output h2 sees; 0 when it sees none.
     CONVOY_INLINE int32_t first_tap(int64_t h2) const {
         const int64_t h[3] = {h0, h1, h2};
         int64_t tap = 0;
@@ -33,23 +42,15 @@ struct Row {
         }
         return static_cast<int32_t>(tap);
     }
-
-    // Calls fn(offset there in units of lanes, tap) for all that element h2 sees, in row-major order (with the
-    // entries of the links, for who wants them), and line() after each line of them.
-    template <class Fn, class Line>
-    CONVOY_INLINE void for_each(int64_t h2, const Fn& fn, const Line& line) const {
-        const Links &l0 = a.links[0], &l1 = a.links[1], &l2 = a.links[2];
-        const int64_t start = plane * there_count();
-        for (int32_t e0 = l0.first[h0]; e0 < l0.first[h0 + 1]; ++e0)
-            for (int32_t e1 = l1.first[h1]; e1 < l1.first[h1 + 1]; ++e1) {
-                const int64_t base = start + (l0.index[e0] * a.there[1] + l1.index[e1]) * a.there[2];
-                const int64_t tap = l0.tap[e0] * a.tap_stride[0] + l1.tap[e1] * a.tap_stride[1];
-                for (int32_t e2 = l2.first[h2]; e2 < l2.first[h2 + 1]; ++e2)
-                    fn(base + l2.index[e2], static_cast<int32_t>(tap + l2.tap[e2]), e0, e1, e2);
-                line();
-            }
-    }
 };
+
+template <class Fn>
+CONVOY_INLINE void for_results(const PoolArgs& a, int64_t begin, int64_t end, const Fn& fn) {
+    for (int64_t r = begin; r < end; ++r) {
+        const Row row(a, r);
+        for (int64_t h2 = 0; h2 < a.here[2]; ++h2) fn(row, h2, (row.first + h2) * a.lanes);
+    }
+}
 
 // Calls fn(Lanes<N>, l) so that all lanes are covered; the last vector may overlap the one before it, which is harmless where a result does not
 // depend on what was there.
@@ -66,94 +67,102 @@ CONVOY_INLINE void for_lanes(int64_t lanes, const Fn& fn) {
     cover(Lanes<1>{});
 }
 
+// The same with no lane in two vectors.
 template <class Fn>
-CONVOY_INLINE void for_row_elements(const PoolArgs& a, int64_t begin, int64_t end, const Fn& fn) {
-    for (int64_t r = begin; r < end; ++r) {
-        const Row row(a, r);
-        for (int64_t h2 = 0; h2 < a.here[2]; ++h2) fn(row, h2, (row.first + h2) * a.lanes);
-    }
+CONVOY_INLINE void for_lanes_once(int64_t lanes, const Fn& fn) {
+    int64_t l = 0;
+    for (; l + 16 <= lanes; l += 16) fn(Lanes<16>{}, l);
+    for (; l + 4 <= lanes; l += 4) fn(Lanes<4>{}, l);
+    for (; l < lanes; ++l) fn(Lanes<1>{}, l);
 }
-
-const auto kNothing = [] {};
 
 template <class Where>
 void max_pool(const PoolArgs& a, int64_t begin, int64_t end) {
     Where* const where = static_cast<Where*>(a.new_where);
-    for_row_elements(a, begin, end, [&](const Row& row, int64_t h2, int64_t at) {
-        const int32_t first = row.first_tap(h2);
+    const Links across = a.links[2];
+    for_results(a, begin, end, [&](const Row& row, int64_t h2, int64_t at) {
+        const int32_t first_tap = row.first_tap(h2), first = across.first[h2], last = across.first[h2 + 1];
         for_lanes<16>(a.lanes, [&](auto lanes, int64_t l) {
             constexpr int n = decltype(lanes)::n;
             auto best = broadcast<n>(-__builtin_inff());
-            auto position = broadcast_int<n>(first);
-            row.for_each(
-                h2,
-                [&](int64_t offset, int32_t tap, int32_t, int32_t, int32_t) {
-                    const auto value = load<n>(a.source + offset * a.lanes + l);
+            auto position = broadcast_int<n>(first_tap);
+            row.for_lines([&](int64_t line, int32_t taps, int32_t, int32_t) {
+                for (int32_t e = first; e < last; ++e) {
+                    const auto value = load<n>(a.source + (line + across.index[e]) * a.lanes + l);
                     // What is larger is taken, and the first NaN, which stays.
                     const auto keep = either(value <= best, is_nan(best));
                     best = select(keep, best, value);
-                    position = select(keep, position, broadcast_int<n>(tap));
-                },
-                kNothing);
+                    position = select(keep, position, broadcast_int<n>(taps + across.tap[e]));
+                }
+            });
             store(a.result + at + l, best);
             store_where(where + at + l, position);
         });
     });
 }
 
-template <class Where>
-void max_pool_grad(const PoolArgs& a, int64_t begin, int64_t end) {
-    const Where* const where = static_cast<const Where*>(a.where);
-    for_row_elements(a, begin, end, [&](const Row& row, int64_t h2, int64_t at) {
-        for_lanes<16>(a.lanes, [&](auto lanes, int64_t l) {
-            constexpr int n = decltype(lanes)::n;
-            auto sum = broadcast<n>(0);
-            row.for_each(
-                h2,
-                [&](int64_t offset, int32_t tap, int32_t, int32_t, int32_t) {
-                    const int64_t from = offset * a.lanes + l;
-                    sum = sum + select(load_where<n>(where + from) == broadcast_int<n>(tap), load<n>(a.source + from), broadcast<n>(0));
-                },
-                kNothing);
-            if (a.mask) sum = select(load<n>(a.mask + at + l) <= broadcast<n>(0), broadcast<n>(0), sum);
-            store(a.result + at + l, sum);
-        });
-    });
-}
-
 void average_pool(const PoolArgs& a, int64_t begin, int64_t end) {
-    for_row_elements(a, begin, end, [&](const Row& row, int64_t h2, int64_t at) {
+    const Links across = a.links[2];
+    for_results(a, begin, end, [&](const Row& row, int64_t h2, int64_t at) {
         const float share = a.share[0][row.h0] * a.share[1][row.h1] * a.share[2][h2];
+        const int32_t first = across.first[h2], last = across.first[h2 + 1];
         for_lanes<64>(a.lanes, [&](auto lanes, int64_t l) {
             constexpr int n = decltype(lanes)::n;
-            // Line by line, so that a large window loses no more bits than a small one.
-            auto sum = broadcast<n>(0), line = broadcast<n>(0);
-            row.for_each(
-                h2, [&](int64_t offset, int32_t, int32_t, int32_t, int32_t) { line = line + load<n>(a.source + offset * a.lanes + l); },
-                [&] {
-                    sum = sum + line;
-                    line = broadcast<n>(0);
-                });
+            auto sum = broadcast<n>(0);
+            row.for_lines([&](int64_t line, int32_t, int32_t, int32_t) {
+                // Line by line, so that a large window loses no more bits than a small one.
+                auto part = broadcast<n>(0);
+                for (int32_t e = first; e < last; ++e) part = part + load<n>(a.source + (line + across.index[e]) * a.lanes + l);
+                sum = sum + part;
+            });
             store(a.result + at + l, sum * broadcast<n>(share));
         });
     });
 }
 
-void average_pool_grad(const PoolArgs& a, int64_t begin, int64_t end) {
-    for_row_elements(a, begin, end, [&](const Row& row, int64_t h2, int64_t at) {
-        for_lanes<16>(a.lanes, [&](auto lanes, int64_t l) {
-            constexpr int n = decltype(lanes)::n;
-            auto sum = broadcast<n>(0);
-            row.for_each(
-                h2,
-                [&](int64_t offset, int32_t, int32_t e0, int32_t e1, int32_t e2) {
-                    const float share =
-                        a.share[0][a.links[0].index[e0]] * a.share[1][a.links[1].index[e1]] * a.share[2][a.links[2].index[e2]];
-                    sum = sum + load<n>(a.source + offset * a.lanes + l) * broadcast<n>(share);
-                },
-                kNothing);
-            store(a.result + at + l, sum);
+// Rows of inputs. add(Lanes<N>, l, line, taps, entries of the links, row of results) adds what one line of outputs gives them.
+template <class Fn>
+CONVOY_INLINE void gradient_rows(const PoolArgs& a, int64_t begin, int64_t end, const Fn& add) {
+    for (int64_t r = begin; r < end; ++r) {
+        const Row row(a, r);
+        float* const result = a.result + row.first * a.lanes;
+        for (int64_t i = 0; i < a.here[2] * a.lanes; ++i) result[i] = 0;
+        row.for_lines([&](int64_t line, int32_t taps, int32_t e0, int32_t e1) {
+            for_lanes_once(a.lanes, [&](auto lanes, int64_t l) { add(lanes, l, line, taps, e0, e1, result + l); });
         });
+        if (!a.mask) continue;
+        const float* const mask = a.mask + row.first * a.lanes;
+#pragma omp simd
+        for (int64_t i = 0; i < a.here[2] * a.lanes; ++i) result[i] = mask[i] <= 0 ? 0 : result[i];
+    }
+}
+
+template <class Where>
+void max_pool_grad(const PoolArgs& a, int64_t begin, int64_t end) {
+    const Where* const where = static_cast<const Where*>(a.where);
+    const Links across = a.links[2];
+    gradient_rows(a, begin, end, [&](auto lanes, int64_t l, int64_t line, int32_t taps, int32_t, int32_t, float* result) {
+        constexpr int n = decltype(lanes)::n;
+        for (int64_t o = 0; o < a.there[2]; ++o) {
+            const int64_t from = (line + o) * a.lanes + l;
+            const auto value = load<n>(a.source + from);
+            const auto position = load_where<n>(where + from);
+            for (int32_t e = across.first[o]; e < across.first[o + 1]; ++e)
+                accumulate(result + across.index[e] * a.lanes,
+                           select(position == broadcast_int<n>(taps + across.tap[e]), value, broadcast<n>(0)));
+        }
+    });
+}
+
+void average_pool_grad(const PoolArgs& a, int64_t begin, int64_t end) {
+    const Links across = a.links[2];
+    gradient_rows(a, begin, end, [&](auto lanes, int64_t l, int64_t line, int32_t, int32_t e0, int32_t e1, float* result) {
+        constexpr int n = decltype(lanes)::n;
+        const float share = a.share[0][a.links[0].index[e0]] * a.share[1][a.links[1].index[e1]];
+        for (int64_t o = 0; o < a.there[2]; ++o) {
+            const auto value = load<n>(a.source + (line + o) * a.lanes + l) * broadcast<n>(share * a.share[2][o]);
+            for (int32_t e = across.first[o]; e < across.first[o + 1]; ++e) accumulate(result + across.index[e] * a.lanes, value);
+        }
     });
 }
 

@@ -29,6 +29,11 @@ struct Periods {
         for (int k = 0; k < K; ++k) {
             of[k] = vectors[k] + block * s.stored;
             if (s.stored == s.period) continue;
+            if (s.stored == 1) {
+                for (int64_t j = 0; j < kShortPeriod; j += 16) store(own[k] + j, broadcast<16>(*of[k]));
+                of[k] = own[k];
+                continue;
+            }
             for (int64_t first = 0; first < kShortPeriod; first += s.stored)
                 for (int64_t l = 0; l < s.stored; ++l) own[k][first + l] = of[k][l];
             of[k] = own[k];
@@ -63,12 +68,23 @@ CONVOY_INLINE void clear(float* p, int64_t count) {
     for (int64_t i = 0; i < count; ++i) p[i] = 0;
 }
 
-// Adds the sums of one unit, a period of floats, to those of its block.
-CONVOY_INLINE void add_period(const Spans& s, const float* period, double* sums, int64_t block) {
+// Adds what a unit found, value(j) for every place j of the period, to the sums of its block.
+template <class Fn>
+CONVOY_INLINE void add_period(const Spans& s, double* sums, int64_t block, const Fn& value) {
     double* const to = sums + block * s.stored;
+    if (s.stored == 1) {
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t j = 0; j < kShortPeriod; ++j) sum += value(j);
+        *to += sum;
+        return;
+    }
     for (int64_t first = 0; first < s.period; first += s.stored)
 #pragma omp simd
-        for (int64_t l = 0; l < s.stored; ++l) to[l] += static_cast<double>(period[first + l]);
+        for (int64_t l = 0; l < s.stored; ++l) to[l] += value(first + l);
+}
+CONVOY_INLINE void add_floats(const Spans& s, double* sums, int64_t block, const float* period) {
+    add_period(s, sums, block, [=](int64_t j) { return static_cast<double>(period[j]); });
 }
 
 }  // namespace convoy::cpu::vec::CONVOY_ISA

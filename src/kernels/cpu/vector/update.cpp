@@ -24,7 +24,8 @@ CONVOY_INLINE void for_all(const UpdateArgs& a, int64_t begin, int64_t end, cons
 
 void update(const UpdateArgs& a, int64_t begin, int64_t end) {
     // Copies, so that the loops need not fear that a store changes them.
-    const float rate = a.rate, decay = a.decay, momentum = a.momentum, epsilon = a.epsilon, ratio = a.ratio, rho = a.rho, rho_rest = a.rho_rest;
+    const float rate = a.rate, decay = a.decay, momentum = a.momentum, epsilon = a.epsilon, ratio = a.ratio, rho = a.rho,
+                rho_rest = a.rho_rest;
     const float beta1 = a.beta1, rest1 = a.rest1, beta2 = a.beta2, rest2 = a.rest2, keep = a.keep;
     const float correction1 = 1 / a.correction1, root_correction2 = 1 / a.root_correction2;
     // What Adam and AdamW step along.
@@ -34,7 +35,8 @@ void update(const UpdateArgs& a, int64_t begin, int64_t end) {
         return m * correction1 / (__builtin_sqrtf(v) * root_correction2 + epsilon);
     };
     switch (a.kind) {
-        case UpdateKind::Sgd: return for_all<0>(a, begin, end, [=](float w, float g, float&, float&) { return w - rate * (g + decay * w); });
+        case UpdateKind::Sgd:
+            return for_all<0>(a, begin, end, [=](float w, float g, float&, float&) { return w - rate * (g + decay * w); });
         case UpdateKind::Momentum:
             return for_all<1>(a, begin, end, [=](float w, float g, float& v, float&) {
                 v = momentum * v + (g + decay * w);
@@ -60,7 +62,8 @@ void update(const UpdateArgs& a, int64_t begin, int64_t end) {
                 return w - rate * v;
             });
         case UpdateKind::Adam:
-            return for_all<2>(a, begin, end, [=](float w, float g, float& m, float& v) { return w - rate * quotient(g + decay * w, m, v); });
+            return for_all<2>(a, begin, end,
+                              [=](float w, float g, float& m, float& v) { return w - rate * quotient(g + decay * w, m, v); });
         case UpdateKind::AdamW:
             return for_all<2>(a, begin, end, [=](float w, float g, float& m, float& v) { return keep * w - rate * quotient(g, m, v); });
         case UpdateKind::Lars:

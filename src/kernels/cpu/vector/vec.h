@@ -55,15 +55,16 @@ struct MaskVec {
     typename Native<kWidthOf<N>>::Int part[kParts];
 };
 
+// Part by part, because a copy of several registers at once would go through memory.
 template <int N>
-CONVOY_INLINE Vec<N> load(const float* p) {
+CONVOY_INLINE Vec<N> load(const float* from) {
     Vec<N> v;
-    __builtin_memcpy(&v, p, sizeof v);
+    for (int p = 0; p < Vec<N>::kParts; ++p) __builtin_memcpy(&v.part[p], from + p * kWidthOf<N>, sizeof v.part[p]);
     return v;
 }
 template <int N>
-CONVOY_INLINE void store(float* p, const Vec<N>& v) {
-    __builtin_memcpy(p, &v, sizeof v);
+CONVOY_INLINE void store(float* to, const Vec<N>& v) {
+    for (int p = 0; p < Vec<N>::kParts; ++p) __builtin_memcpy(to + p * kWidthOf<N>, &v.part[p], sizeof v.part[p]);
 }
 template <int N>
 CONVOY_INLINE Vec<N> broadcast(float value) {
@@ -136,6 +137,24 @@ CONVOY_INLINE IntVec<N> select(const MaskVec<N>& m, const IntVec<N>& yes, const 
     for (int p = 0; p < Vec<N>::kParts; ++p) v.part[p] = m.part[p] ? yes.part[p] : no.part[p];
     return v;
 }
+// The elements 0, 2, 4, .. of a and then of b.
+template <int N>
+CONVOY_INLINE Vec<N> even_elements(const Vec<N>& a, const Vec<N>& b) {
+    constexpr int kParts = Vec<N>::kParts;
+    Vec<N> v;
+    for (int p = 0; p < kParts; ++p) {
+        const auto first = 2 * p < kParts ? a.part[2 * p % kParts] : b.part[2 * p % kParts];
+        const auto second = 2 * p + 1 < kParts ? a.part[(2 * p + 1) % kParts] : b.part[(2 * p + 1) % kParts];
+        if constexpr (kWidthOf<N> == 16)
+            v.part[p] = __builtin_shufflevector(first, second, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        else if constexpr (kWidthOf<N> == 8)
+            v.part[p] = __builtin_shufflevector(first, second, 0, 2, 4, 6, 8, 10, 12, 14);
+        else
+            v.part[p] = __builtin_shufflevector(first, second, 0, 2, 4, 6);
+    }
+    return v;
+}
+
 template <int N>
 CONVOY_INLINE void accumulate(float* at, const Vec<N>& v) {
     store(at, load<N>(at) + v);
@@ -149,39 +168,39 @@ CONVOY_INLINE Vec<N> relu(const Vec<N>& v) {
 
 // Positions in a window.
 template <int N>
-CONVOY_INLINE IntVec<N> load_where(const int32_t* p) {
+CONVOY_INLINE IntVec<N> load_where(const int32_t* from) {
     IntVec<N> v;
-    __builtin_memcpy(&v, p, sizeof v);
+    for (int p = 0; p < IntVec<N>::kParts; ++p) __builtin_memcpy(&v.part[p], from + p * kWidthOf<N>, sizeof v.part[p]);
     return v;
 }
 template <int N>
-CONVOY_INLINE void store_where(int32_t* p, const IntVec<N>& v) {
-    __builtin_memcpy(p, &v, sizeof v);
+CONVOY_INLINE void store_where(int32_t* to, const IntVec<N>& v) {
+    for (int p = 0; p < IntVec<N>::kParts; ++p) __builtin_memcpy(to + p * kWidthOf<N>, &v.part[p], sizeof v.part[p]);
 }
 template <int N>
-CONVOY_INLINE IntVec<N> load_where(const uint8_t* p) {
+CONVOY_INLINE IntVec<N> load_where(const uint8_t* from) {
     constexpr int kWidth = kWidthOf<N>;
     IntVec<N> v;
-    for (int i = 0; i < IntVec<N>::kParts; ++i) {
+    for (int p = 0; p < IntVec<N>::kParts; ++p) {
         typename Native<kWidth>::Byte bytes;
-        __builtin_memcpy(&bytes, p + i * kWidth, kWidth);
+        __builtin_memcpy(&bytes, from + p * kWidth, kWidth);
         if constexpr (N == 1)
-            v.part[i] = bytes;
+            v.part[p] = bytes;
         else
-            v.part[i] = __builtin_convertvector(bytes, typename Native<kWidth>::Int);
+            v.part[p] = __builtin_convertvector(bytes, typename Native<kWidth>::Int);
     }
     return v;
 }
 template <int N>
-CONVOY_INLINE void store_where(uint8_t* p, const IntVec<N>& v) {
+CONVOY_INLINE void store_where(uint8_t* to, const IntVec<N>& v) {
     constexpr int kWidth = kWidthOf<N>;
-    for (int i = 0; i < IntVec<N>::kParts; ++i) {
+    for (int p = 0; p < IntVec<N>::kParts; ++p) {
         typename Native<kWidth>::Byte bytes;
         if constexpr (N == 1)
-            bytes = static_cast<uint8_t>(v.part[i]);
+            bytes = static_cast<uint8_t>(v.part[p]);
         else
-            bytes = __builtin_convertvector(v.part[i], typename Native<kWidth>::Byte);
-        __builtin_memcpy(p + i * kWidth, &bytes, kWidth);
+            bytes = __builtin_convertvector(v.part[p], typename Native<kWidth>::Byte);
+        __builtin_memcpy(to + p * kWidth, &bytes, kWidth);
     }
 }
 
