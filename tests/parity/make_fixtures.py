@@ -17,7 +17,7 @@ import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLASSES = 10
-# model -> (batch, input, whether the test runs it always). Batch norms see at least 18 elements per channel (parity.py says why).
+# model -> (batch, input, whether the test runs it always). Batch norms see at least 24 elements per channel (parity.py says why).
 CASES = {
     "resnet18": (4, (3, 96, 96), True),
     "squeezenet1_1": (2, (3, 64, 64), True),
