@@ -3,8 +3,8 @@
 #include <chrono>
 #include <map>
 
-#include <CLI/App.hpp>
 #include <sys/resource.h>
+#include <CLI/App.hpp>
 
 #include "app/command.h"
 #include "app/options.h"
@@ -26,7 +26,9 @@ struct BenchOptions {
     std::string trace;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point begin) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 // Random inputs, so that no kernel meets zeros that real data would not have.
 void fill_inputs(Executor& executor, int64_t classes) {
@@ -37,7 +39,8 @@ void fill_inputs(Executor& executor, int64_t classes) {
         for (int64_t i = 0; i < wide.numel(); ++i) {
             const auto at = static_cast<uint64_t>(i);
             wide.as<double>()[static_cast<size_t>(i)] =
-                tensor.dtype() == DType::i32 ? static_cast<double>(static_cast<int64_t>(random.uniform(at) * static_cast<double>(classes))) : random.normal(at);
+                tensor.dtype() == DType::i32 ? static_cast<double>(static_cast<int64_t>(random.uniform(at) * static_cast<double>(classes)))
+                                             : random.normal(at);
         }
         if (name == "hyper") wide = Tensor::of<double>({2}, {1e-3, 1});
         executor.set_input(slot, wide.to(tensor.dtype()));
@@ -64,7 +67,8 @@ void print_profile(const Output& output, const std::vector<TraceEvent>& events) 
     std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.us > b.second.us; });
     output.line("{:>9} {:>6} {:>6} {:>9} {:>8}  {}", "ms", "share", "count", "GFLOP/s", "GB/s", "instruction");
     for (const auto& [what, sum] : order)
-        output.line("{:>9.3f} {:>5.1f}% {:>6} {:>9.1f} {:>8.2f}  {}", sum.us / 1e3, 100 * sum.us / total, sum.count, sum.flops / sum.us / 1e3, sum.bytes / sum.us / 1e3, what);
+        output.line("{:>9.3f} {:>5.1f}% {:>6} {:>9.1f} {:>8.2f}  {}", sum.us / 1e3, 100 * sum.us / total, sum.count,
+                    sum.flops / sum.us / 1e3, sum.bytes / sum.us / 1e3, what);
 }
 
 int bench_step(const BenchOptions& options) {
@@ -77,8 +81,8 @@ int bench_step(const BenchOptions& options) {
     fill_inputs(*executor, model.classes);
     const Program& program = executor->program();
     const int64_t batch = model.graph.shape(model.graph.input("input"))[0];
-    output.line("{} batch {}, {} threads, backend {}, {}: {} instructions", entry.name, batch, session.options().threads, session.options().backend,
-                name_of(program.dtype), program.instructions.size());
+    output.line("{} batch {}, {} threads, backend {}, {}: {} instructions", entry.name, batch, session.options().threads,
+                session.options().backend, name_of(program.dtype), program.instructions.size());
 
     uint32_t step = 0;
     for (; step < 2; ++step) executor->run({session.options().seed, step});
@@ -100,11 +104,12 @@ int bench_step(const BenchOptions& options) {
         if (options.profile) print_profile(output, events);
         if (!options.trace.empty()) write_file(options.trace, chrome_trace(events).dump());
     }
-    output.line("step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move", median * 1e3,
-                times.front() * 1e3, times.back() * 1e3, times.size(), static_cast<double>(batch) / median, sum.work / median / 1e9,
-                static_cast<double>(sum.bytes) / median / 1e9);
-    output.line("memory: {:.1f} MB planned, {:.1f} MB resident at most", static_cast<double>(program.memory.arena_bytes + program.memory.state_bytes) / 1e6,
-                static_cast<double>(rss) / 1e6);
+    output.line(
+        "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
+        median * 1e3, times.front() * 1e3, times.back() * 1e3, times.size(), static_cast<double>(batch) / median, sum.work / median / 1e9,
+        static_cast<double>(sum.bytes) / median / 1e9);
+    output.line("memory: {:.1f} MB planned, {:.1f} MB resident at most",
+                static_cast<double>(program.memory.arena_bytes + program.memory.state_bytes) / 1e6, static_cast<double>(rss) / 1e6);
     output.result({{"model", entry.name},
                    {"batch", batch},
                    {"threads", session.options().threads},
@@ -134,7 +139,9 @@ Command add_bench(CLI::App& program) {
     parser->add_option("--seconds", options->seconds, "Measure for this long")->capture_default_str();
     parser->add_flag("--profile", options->profile, "Say where the time goes, by kind of instruction");
     parser->add_option("--trace", options->trace, "Write one step as a trace that Chrome's tracing page opens");
-    describe(*parser, "Times the training step (forward, backward, momentum update) of a model on random data: the median, the best and the worst step, what was computed and moved, and memory.",
+    describe(*parser,
+             "Times the training step (forward, backward, momentum update) of a model on random data: the median, the best and the worst "
+             "step, what was computed and moved, and memory.",
              "convoy bench step resnet50 --batch 8 --threads 2\nconvoy bench step lenet5 --batch 64 --profile");
     return {parser, [options] { return bench_step(*options); }};
 }

@@ -37,7 +37,8 @@ class Check {
         for (size_t s = 0; s < program.slots.size(); ++s) {
             const Slot& slot = program.slots[s];
             if (slot.state == kNone || written_.count(place(slot))) continue;
-            set_truth(static_cast<SlotId>(s), in_f64(feeds.at(program.states[static_cast<size_t>(slot.state)].spec.name)).reshaped(slot.desc.shape));
+            set_truth(static_cast<SlotId>(s),
+                      in_f64(feeds.at(program.states[static_cast<size_t>(slot.state)].spec.name)).reshaped(slot.desc.shape));
         }
     }
 
@@ -176,7 +177,8 @@ class Check {
 
 }  // namespace
 
-std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds, const StepContext& context) {
+std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds,
+                                                 const StepContext& context) {
     return Check(program, backend, feeds, context).run();
 }
 

@@ -20,7 +20,8 @@ struct InstructionError {
 
 // Runs the program so, one instruction after the other, in fresh memory with outputs poisoned first. `feeds` gives the inputs and states by name
 // (f64 or i32). The result has one entry per instruction, in order; a number that is not finite gives an error that is not finite.
-std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds, const StepContext& context);
+std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds,
+                                                 const StepContext& context);
 
 // The largest of them.
 InstructionError worst_of(const std::vector<InstructionError>& errors);

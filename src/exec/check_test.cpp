@@ -22,7 +22,8 @@ std::map<std::string, Tensor> random_feeds(const Graph& graph, int64_t classes) 
         Tensor t(type.shape, type.element == Element::Index ? DType::i32 : DType::f64);
         for (int64_t i = 0; i < t.numel(); ++i) {
             if (t.dtype() == DType::i32)
-                t.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(random.uniform(static_cast<uint64_t>(i)) * static_cast<double>(classes));
+                t.as<int32_t>()[static_cast<size_t>(i)] =
+                    static_cast<int32_t>(random.uniform(static_cast<uint64_t>(i)) * static_cast<double>(classes));
             else
                 t.as<double>()[static_cast<size_t>(i)] = random.normal(static_cast<uint64_t>(i));
         }
@@ -51,11 +52,21 @@ TEST(Check, ZooInFloat32) {
         Shape input;
         bool always;
     };
-    for (const Case& c : std::vector<Case>{{"lenet5", {1, 28, 28}, true},        {"alexnet", {3, 64, 64}, false},      {"vgg11", {3, 32, 32}, false},
-                                           {"vgg16_bn", {3, 32, 32}, false},     {"googlenet", {3, 64, 64}, false},    {"resnet18", {3, 32, 32}, true},
-                                           {"resnet50", {3, 32, 32}, false},     {"resnet20", {3, 32, 32}, true},      {"resnet18_cifar", {3, 16, 16}, false},
-                                           {"wide_resnet50_2", {3, 32, 32}, false}, {"densenet121", {3, 32, 32}, false}, {"squeezenet1_1", {3, 48, 48}, true},
-                                           {"mobilenet_v2", {3, 32, 32}, true},  {"cosmoflow64", {4, 64, 64, 64}, false}, {"unet3d", {1, 16, 16, 16}, true}}) {
+    for (const Case& c : std::vector<Case>{{"lenet5", {1, 28, 28}, true},
+                                           {"alexnet", {3, 64, 64}, false},
+                                           {"vgg11", {3, 32, 32}, false},
+                                           {"vgg16_bn", {3, 32, 32}, false},
+                                           {"googlenet", {3, 64, 64}, false},
+                                           {"resnet18", {3, 32, 32}, true},
+                                           {"resnet50", {3, 32, 32}, false},
+                                           {"resnet20", {3, 32, 32}, true},
+                                           {"resnet18_cifar", {3, 16, 16}, false},
+                                           {"wide_resnet50_2", {3, 32, 32}, false},
+                                           {"densenet121", {3, 32, 32}, false},
+                                           {"squeezenet1_1", {3, 48, 48}, true},
+                                           {"mobilenet_v2", {3, 32, 32}, true},
+                                           {"cosmoflow64", {4, 64, 64, 64}, false},
+                                           {"unet3d", {1, 16, 16, 16}, true}}) {
         if (!c.always && test_count(0, 1) == 0) continue;
         const Model model = make_model(c.name, {.batch = 2, .input = c.input, .classes = 7});
         const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum, .weight_decay = 1e-4}});

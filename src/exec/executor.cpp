@@ -36,8 +36,8 @@ std::unique_ptr<Kernel> Executor::prepare(const Instruction& instruction) {
 
 void Executor::set_input(SlotId slot, const Tensor& tensor) {
     const TensorDesc& desc = program_.slot(slot).desc;
-    CONVOY_CHECK(tensor.shape() == desc.shape && tensor.dtype() == desc.dtype, "input \"{}\" is {} {}, got {} {}", program_.slot(slot).name, to_string(desc.shape),
-                 name_of(desc.dtype), to_string(tensor.shape()), name_of(tensor.dtype()));
+    CONVOY_CHECK(tensor.shape() == desc.shape && tensor.dtype() == desc.dtype, "input \"{}\" is {} {}, got {} {}", program_.slot(slot).name,
+                 to_string(desc.shape), name_of(desc.dtype), to_string(tensor.shape()), name_of(tensor.dtype()));
     backend_.upload(tensor, operand(slot));
 }
 

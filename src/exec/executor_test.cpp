@@ -51,7 +51,8 @@ void expect_same_as_interpreter(const Graph& graph, int64_t classes, int steps, 
         const StepContext context{3, static_cast<uint32_t>(step)};
         ASSERT_TRUE(executor->run(context));
         const auto expected = interpret(graph, feeds, DType::f64, context);
-        for (const auto& [name, slot] : program.outputs) EXPECT_LE(relative_error(executor->read(slot), expected.at(name), 1e-30), tolerance) << name << " in step " << step;
+        for (const auto& [name, slot] : program.outputs)
+            EXPECT_LE(relative_error(executor->read(slot), expected.at(name), 1e-30), tolerance) << name << " in step " << step;
         for (const auto& store : graph.stores()) {
             const std::string& name = graph.value(store.state).name;
             feeds[name] = expected.at("store:" + name);
@@ -83,9 +84,11 @@ Model small_model(int64_t batch, Mode mode) {
 
 TEST(Compiled, EqualsInterpreterForEveryOptimizer) {
     const Model model = small_model(4, Mode::Training);
-    for (const Rule rule : {Rule::Sgd, Rule::Momentum, Rule::Nesterov, Rule::AdaGrad, Rule::RmsProp, Rule::Adam, Rule::AdamW, Rule::Lars, Rule::Lamb}) {
+    for (const Rule rule :
+         {Rule::Sgd, Rule::Momentum, Rule::Nesterov, Rule::AdaGrad, Rule::RmsProp, Rule::Adam, Rule::AdamW, Rule::Lars, Rule::Lamb}) {
         SCOPED_TRACE(std::string(name_of(rule)));
-        expect_same_as_interpreter(training_graph(model, {.rule = {.rule = rule, .weight_decay = 0.01}, .clip_norm = rule == Rule::Sgd ? 0 : 0.5}), 6, 3);
+        expect_same_as_interpreter(
+            training_graph(model, {.rule = {.rule = rule, .weight_decay = 0.01}, .clip_norm = rule == Rule::Sgd ? 0 : 0.5}), 6, 3);
     }
 }
 
@@ -105,7 +108,8 @@ TEST(Compiled, EqualsInterpreterInEvaluation) {
 TEST(Compiled, EqualsInterpreterOnTheZoo) {
     for (const char* name : {"lenet5", "resnet20", "squeezenet1_1"}) {
         SCOPED_TRACE(name);
-        const Model model = make_model(name, {.batch = 2, .input = std::string(name) == "lenet5" ? Shape{1, 28, 28} : Shape{3, 40, 40}, .classes = 5});
+        const Model model =
+            make_model(name, {.batch = 2, .input = std::string(name) == "lenet5" ? Shape{1, 28, 28} : Shape{3, 40, 40}, .classes = 5});
         expect_same_as_interpreter(training_graph(model, {.rule = {.rule = Rule::Momentum}}), 5, 2, 1e-9);
     }
     const Model unet = make_model("unet3d", {.batch = 1, .input = {1, 16, 16, 16}, .classes = 3});
@@ -151,7 +155,8 @@ TEST(Compiled, MicroBatchesAddUp) {
     }
     for (const char* out : {"loss", "correct"})
         EXPECT_LE(relative_error(eb->read(eb->program().output(out)), ea->read(ea->program().output(out)), 1e-30), 1e-12) << out;
-    for (const auto& spec : a.state().specs()) EXPECT_LE(relative_error(b.state().read(spec.name), a.state().read(spec.name), 1e-30), 1e-9) << spec.name;
+    for (const auto& spec : a.state().specs())
+        EXPECT_LE(relative_error(b.state().read(spec.name), a.state().read(spec.name), 1e-30), 1e-9) << spec.name;
 }
 
 // Slots that live at the same time never overlap: checked by replaying the program symbolically.
@@ -163,7 +168,8 @@ TEST(Memory, NothingIsOverwrittenWhileItIsNeeded) {
     const auto write = [&](SlotId id) {
         const Slot& s = p.slot(id);
         if (s.state != kNone) return;
-        for (int64_t line = s.offset / 64; line < (s.offset + s.bytes + 63) / 64; ++line) owner[static_cast<size_t>(line)] = {s.offset, s.bytes};
+        for (int64_t line = s.offset / 64; line < (s.offset + s.bytes + 63) / 64; ++line)
+            owner[static_cast<size_t>(line)] = {s.offset, s.bytes};
     };
     const auto expect_intact = [&](SlotId id) {
         const Slot& s = p.slot(id);
@@ -175,7 +181,8 @@ TEST(Memory, NothingIsOverwrittenWhileItIsNeeded) {
     for (const Instruction& in : p.instructions) {
         for (const SlotId id : in.inputs) expect_intact(id);
         if (const auto* c = std::get_if<Compute>(&in.action); c && c->workspace_bytes > 0)
-            for (int64_t line = c->workspace_offset / 64; line < (c->workspace_offset + c->workspace_bytes + 63) / 64; ++line) owner[static_cast<size_t>(line)] = {-1, -1};
+            for (int64_t line = c->workspace_offset / 64; line < (c->workspace_offset + c->workspace_bytes + 63) / 64; ++line)
+                owner[static_cast<size_t>(line)] = {-1, -1};
         for (const SlotId id : in.outputs) write(id);
     }
     for (const auto& [name, slot] : p.inputs) expect_intact(slot);
@@ -236,7 +243,8 @@ TEST(State, BeginsTheSameWhateverTheProgram) {
     Session a({.dtype = DType::f64, .seed = 7}), b({.dtype = DType::f32, .seed = 7});
     a.load(training_graph(make_model("lenet5", {.batch = 2}), {}));
     b.load(evaluation_graph(make_model("lenet5", {.batch = 5, .mode = Mode::Evaluation})));
-    for (const auto& spec : b.state().specs()) EXPECT_LE(relative_error(b.state().read(spec.name), a.state().read(spec.name)), 1e-7) << spec.name;
+    for (const auto& spec : b.state().specs())
+        EXPECT_LE(relative_error(b.state().read(spec.name), a.state().read(spec.name)), 1e-7) << spec.name;
     EXPECT_THROW(b.state().write("conv1.weight", Tensor({1, 2}, DType::f32)), Error);
     EXPECT_THROW(b.state().write("conv9.weight", Tensor({1, 2}, DType::f32)), Error);
     EXPECT_THROW(b.load(evaluation_graph(make_model("lenet5", {.batch = 5, .classes = 11, .mode = Mode::Evaluation}))), Error);

@@ -3,7 +3,9 @@
 namespace convoy {
 
 Session::Session(const SessionOptions& options)
-    : options_(options), backend_(make_backend(options.backend, {.threads = options.threads, .device = options.device})), state_(*backend_) {}
+    : options_(options),
+      backend_(make_backend(options.backend, {.threads = options.threads, .device = options.device})),
+      state_(*backend_) {}
 
 Program Session::compile(const Graph& graph) const {
     return convoy::compile(graph, Plan::single(), backend_->target(), {.dtype = options_.dtype, .share_state_with = first_.get()});

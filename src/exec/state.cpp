@@ -37,8 +37,8 @@ void State::bind(const Program& program, uint64_t seed) {
         const std::string& name = binding.spec.name;
         if (const auto known = entries_.find(name); known != entries_.end()) {
             const StateBinding& old = known->second.binding;
-            require(old.spec.shape == binding.spec.shape, "state \"{}\" is {} here, but a program wants it as {}", name, to_string(old.spec.shape),
-                    to_string(binding.spec.shape));
+            require(old.spec.shape == binding.spec.shape, "state \"{}\" is {} here, but a program wants it as {}", name,
+                    to_string(old.spec.shape), to_string(binding.spec.shape));
             CONVOY_CHECK(old.layout == binding.layout && old.desc == binding.desc, "two programs place state \"{}\" differently", name);
             continue;
         }

@@ -16,7 +16,8 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& wrt
         for (const ValueId v : node.inputs) any = any || depends[static_cast<size_t>(v)];
         if (!any) continue;
         for (const ValueId v : node.outputs)
-            if (const Element e = graph.value(v).type.element; e == Element::Real || e == Element::Precise) depends[static_cast<size_t>(v)] = true;
+            if (const Element e = graph.value(v).type.element; e == Element::Real || e == Element::Precise)
+                depends[static_cast<size_t>(v)] = true;
     }
     return depends;
 }
@@ -47,7 +48,8 @@ std::vector<ValueId> backward(Graph& graph, const std::vector<std::pair<ValueId,
     const auto node_count = static_cast<NodeId>(graph.nodes().size());
     Gradients gradients(graph);
     for (const auto& [value, seed] : seeds) {
-        CONVOY_CHECK(graph.shape(value) == graph.shape(seed), "a gradient of {} for a value of {}", to_string(graph.shape(seed)), to_string(graph.shape(value)));
+        CONVOY_CHECK(graph.shape(value) == graph.shape(seed), "a gradient of {} for a value of {}", to_string(graph.shape(seed)),
+                     to_string(graph.shape(value)));
         if (depends[static_cast<size_t>(value)]) gradients.add(value, seed);
     }
     for (NodeId id = node_count - 1; id >= 0; --id) {

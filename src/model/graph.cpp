@@ -36,7 +36,8 @@ ValueId Graph::add_input(const std::string& name, ValueType type) {
 ValueId Graph::add_state(const StateSpec& spec) {
     if (const auto known = find_state(spec.name)) {
         const StateSpec& old = states_[static_cast<size_t>(value(*known).state)];
-        require(old == spec, "\"{}\" is shared, but once it is {} and once {} (or begins differently)", spec.name, to_string(old.shape), to_string(spec.shape));
+        require(old == spec, "\"{}\" is shared, but once it is {} and once {} (or begins differently)", spec.name, to_string(old.shape),
+                to_string(spec.shape));
         return *known;
     }
     const ValueId id = add_value({.name = spec.name, .type = {spec.shape, Element::Precise}, .state = static_cast<int>(states_.size())});
@@ -59,7 +60,8 @@ std::vector<ValueId> Graph::add(const Op& op, const std::vector<ValueId>& inputs
     }
     Node node{op, layer, inputs, {}, phase_, micro_batch_};
     for (const auto& type : results)
-        node.outputs.push_back(add_value({.name = layer, .type = type, .producer = static_cast<NodeId>(nodes_.size()), .micro_batch = micro_batch_}));
+        node.outputs.push_back(
+            add_value({.name = layer, .type = type, .producer = static_cast<NodeId>(nodes_.size()), .micro_batch = micro_batch_}));
     nodes_.push_back(std::move(node));
     return nodes_.back().outputs;
 }

@@ -24,8 +24,8 @@ std::string_view name_of(Phase phase);
 struct Initializer {
     enum class Kind : uint8_t { Constant, Uniform, Normal, Values };
     Kind kind = Kind::Constant;
-    double value = 0;             // the constant; the bound of U(-value, value); the standard deviation
-    std::vector<double> values;   // of Values, in row-major order
+    double value = 0;            // the constant; the bound of U(-value, value); the standard deviation
+    std::vector<double> values;  // of Values, in row-major order
     bool operator==(const Initializer&) const = default;
 };
 

@@ -38,7 +38,8 @@ void expect_activation(const ValueType& x, const Window& w, const char* what) {
 Dims window_output(const Window& w, const Dims& input) {
     const Dims out = w.output(input);
     for (int i = 0; i < out.size(); ++i)
-        require(out[i] > 0, "a window of {} with padding {} and {} does not fit into {}", w.extent(i), w.pad_lo[i], w.pad_hi[i], to_string(input));
+        require(out[i] > 0, "a window of {} with padding {} and {} does not fit into {}", w.extent(i), w.pad_lo[i], w.pad_hi[i],
+                to_string(input));
     return out;
 }
 
@@ -46,7 +47,8 @@ Types infer_op(const ConvOp& op, const Types& in) {
     expect_count(in, 2);
     const Shape &x = in[0].shape, &w = in[1].shape;
     expect_activation(in[0], op.window, "the input");
-    require(op.groups > 0 && x[1] % op.groups == 0 && w[0] % op.groups == 0, "{} channels and {} filters do not divide into {} groups", x[1], w[0], op.groups);
+    require(op.groups > 0 && x[1] % op.groups == 0 && w[0] % op.groups == 0, "{} channels and {} filters do not divide into {} groups",
+            x[1], w[0], op.groups);
     expect_shape(in[1], join({w[0], x[1] / op.groups}, op.window.kernel), "the weight");
     return {real(join({x[0], w[0]}, window_output(op.window, spatial(in[0]))))};
 }
@@ -55,10 +57,11 @@ Types infer_op(const ConvGradInputOp& op, const Types& in) {
     expect_count(in, 2);
     const Shape &dy = in[0].shape, &w = in[1].shape;
     expect_activation(in[0], op.window, "the input");
-    require(w.size() == dy.size() && w[0] == dy[1] && op.groups > 0 && w[0] % op.groups == 0, "the weight is {}, which does not fit {} channels in {} groups",
-            to_string(w), dy[1], op.groups);
+    require(w.size() == dy.size() && w[0] == dy[1] && op.groups > 0 && w[0] % op.groups == 0,
+            "the weight is {}, which does not fit {} channels in {} groups", to_string(w), dy[1], op.groups);
     expect_shape(in[1], join({w[0], w[1]}, op.window.kernel), "the weight");
-    require(op.window.output(op.input) == spatial(in[0]), "an output of {} does not come from {} under this window", to_string(op.input), to_string(spatial(in[0])));
+    require(op.window.output(op.input) == spatial(in[0]), "an output of {} does not come from {} under this window", to_string(op.input),
+            to_string(spatial(in[0])));
     return {real(join({dy[0], w[1] * op.groups}, op.input))};
 }
 
@@ -67,11 +70,14 @@ Types infer_op(const ConvGradWeightOp& op, const Types& in) {
     const Shape &x = in[0].shape, &dy = in[1].shape;
     expect_activation(in[0], op.window, "the input");
     expect_shape(in[1], join({x[0], dy[1]}, op.window.output(spatial(in[0]))), "the output gradient");
-    require(x[1] % op.groups == 0 && dy[1] % op.groups == 0, "{} channels and {} filters do not divide into {} groups", x[1], dy[1], op.groups);
+    require(x[1] % op.groups == 0 && dy[1] % op.groups == 0, "{} channels and {} filters do not divide into {} groups", x[1], dy[1],
+            op.groups);
     return {precise(join({dy[1], x[1] / op.groups}, op.window.kernel))};
 }
 
-void expect_matrix(const ValueType& t, const char* what) { require(t.shape.size() == 2, "{} is {}, expected two dims (flatten first)", what, to_string(t.shape)); }
+void expect_matrix(const ValueType& t, const char* what) {
+    require(t.shape.size() == 2, "{} is {}, expected two dims (flatten first)", what, to_string(t.shape));
+}
 
 Types infer_op(const LinearOp&, const Types& in) {
     expect_count(in, 2);
@@ -124,14 +130,16 @@ Types infer_op(const LocalConvGradWeightOp& op, const Types& in) {
 Types infer_op(const BiasOp& op, const Types& in) {
     expect_count(in, 2);
     const int rank = in[1].shape.size();
-    require(op.axis >= 0 && op.axis + rank <= in[0].shape.size(), "a bias of {} at dim {} does not fit {}", to_string(in[1].shape), op.axis, to_string(in[0].shape));
+    require(op.axis >= 0 && op.axis + rank <= in[0].shape.size(), "a bias of {} at dim {} does not fit {}", to_string(in[1].shape), op.axis,
+            to_string(in[0].shape));
     expect_shape(in[1], in[0].shape.slice(op.axis, op.axis + rank), "the bias");
     return {in[0]};
 }
 
 Types infer_op(const BiasGradOp& op, const Types& in) {
     expect_count(in, 1);
-    require(op.axis >= 0 && op.axis + op.rank <= in[0].shape.size(), "no dims {}..{} in {}", op.axis, op.axis + op.rank, to_string(in[0].shape));
+    require(op.axis >= 0 && op.axis + op.rank <= in[0].shape.size(), "no dims {}..{} in {}", op.axis, op.axis + op.rank,
+            to_string(in[0].shape));
     return {precise(in[0].shape.slice(op.axis, op.axis + op.rank))};
 }
 
@@ -141,7 +149,8 @@ Types infer_op(const MaxPoolOp& op, const Types& in) {
     expect_count(in, 1);
     expect_activation(in[0], op.window, "the input");
     for (int i = 0; i < op.window.rank(); ++i)
-        require(op.window.pad_lo[i] < op.window.extent(i), "padding {} leaves a window of {} outside the input", op.window.pad_lo[i], op.window.extent(i));
+        require(op.window.pad_lo[i] < op.window.extent(i), "padding {} leaves a window of {} outside the input", op.window.pad_lo[i],
+                op.window.extent(i));
     const Shape shape = join(in[0].shape.slice(0, 2), window_output(op.window, spatial(in[0])));
     return {real(shape), {shape, where_element(op.window)}};
 }
@@ -172,7 +181,8 @@ Types infer_op(const AveragePoolGradOp& op, const Types& in) {
 
 Types resized(const Types& in, const Dims& size, size_t inputs = 1) {
     expect_count(in, inputs);
-    require(in[0].shape.size() == size.size() + 2, "the input is {}, expected N x C and {} spatial dims", to_string(in[0].shape), size.size());
+    require(in[0].shape.size() == size.size() + 2, "the input is {}, expected N x C and {} spatial dims", to_string(in[0].shape),
+            size.size());
     for (const int64_t s : size) require(s > 0, "cannot resize {} to {}", to_string(in[0].shape), to_string(size));
     return {real(join(in[0].shape.slice(0, 2), size))};
 }
@@ -238,7 +248,8 @@ Types infer_op(const BatchNormFixedGradInputOp&, const Types& in) {
 
 int64_t cell_count(const Cells& cells, const Shape& x) {
     if (cells.groups > 0) {
-        require(x.size() >= 2 && x[1] % cells.groups == 0, "{} channels do not divide into {} groups", x.size() < 2 ? 0 : x[1], cells.groups);
+        require(x.size() >= 2 && x[1] % cells.groups == 0, "{} channels do not divide into {} groups", x.size() < 2 ? 0 : x[1],
+                cells.groups);
         return x[0] * cells.groups;
     }
     require(cells.axis > 0 && cells.axis < x.size(), "no dim {} to normalise from in {}", cells.axis, to_string(x));
@@ -301,7 +312,8 @@ Types infer_op(const UnaryGradOp&, const Types& in) { return pair_of_one_shape(i
 
 void expect_slope(const Types& in) {
     expect_rank2(in);
-    require(in[1].shape == Shape{1} || in[1].shape == Shape{channels(in[0])}, "the slope is {}, expected 1 or {}", to_string(in[1].shape), channels(in[0]));
+    require(in[1].shape == Shape{1} || in[1].shape == Shape{channels(in[0])}, "the slope is {}, expected 1 or {}", to_string(in[1].shape),
+            channels(in[0]));
 }
 
 Types infer_op(const PReluOp&, const Types& in) {
@@ -388,15 +400,16 @@ Types infer_op(const SliceOp& op, const Types& in) {
     const Shape& x = in[0].shape;
     require(op.start.size() == x.size() && op.size.size() == x.size(), "a slice of {} dims from {}", op.start.size(), to_string(x));
     for (int i = 0; i < x.size(); ++i)
-        require(op.start[i] >= 0 && op.size[i] > 0 && op.start[i] + op.size[i] <= x[i], "a slice of {} from {} at {} does not lie inside", to_string(op.size),
-                to_string(x), to_string(op.start));
+        require(op.start[i] >= 0 && op.size[i] > 0 && op.start[i] + op.size[i] <= x[i], "a slice of {} from {} at {} does not lie inside",
+                to_string(op.size), to_string(x), to_string(op.start));
     return {{op.size, in[0].element}};
 }
 
 Types infer_op(const PadOp& op, const Types& in) {
     expect_count(in, 1);
     ValueType out = in[0];
-    require(op.lo.size() == out.shape.size() && op.hi.size() == out.shape.size(), "padding of {} dims for {}", op.lo.size(), to_string(out.shape));
+    require(op.lo.size() == out.shape.size() && op.hi.size() == out.shape.size(), "padding of {} dims for {}", op.lo.size(),
+            to_string(out.shape));
     for (int i = 0; i < out.shape.size(); ++i) {
         out.shape[i] += op.lo[i] + op.hi[i];
         require(out.shape[i] > 0, "padding {} and {} leaves nothing of {}", op.lo[i], op.hi[i], to_string(in[0].shape));
@@ -406,8 +419,8 @@ Types infer_op(const PadOp& op, const Types& in) {
 
 Types infer_op(const ReshapeOp& op, const Types& in) {
     expect_count(in, 1);
-    require(numel(op.shape) == numel(in[0].shape), "{} has {} elements and cannot become {} with {}", to_string(in[0].shape), numel(in[0].shape), to_string(op.shape),
-            numel(op.shape));
+    require(numel(op.shape) == numel(in[0].shape), "{} has {} elements and cannot become {} with {}", to_string(in[0].shape),
+            numel(in[0].shape), to_string(op.shape), numel(op.shape));
     return {{op.shape, in[0].element}};
 }
 
@@ -417,7 +430,8 @@ Types infer_op(const TransposeOp& op, const Types& in) {
     Dims sorted = op.order;
     std::sort(sorted.begin(), sorted.end());
     for (int i = 0; i < out.shape.size(); ++i) {
-        require(sorted.size() == out.shape.size() && sorted[i] == i, "{} is no order of the dims of {}", to_string(op.order), to_string(in[0].shape));
+        require(sorted.size() == out.shape.size() && sorted[i] == i, "{} is no order of the dims of {}", to_string(op.order),
+                to_string(in[0].shape));
         out.shape[i] = in[0].shape[static_cast<int>(op.order[i])];
     }
     return {out};

@@ -25,8 +25,11 @@ TEST(Infer, Convolution) {
     EXPECT_EQ(infer(ConvOp{w, 2}, {real({4, 6, 9, 11}), real({8, 3, 3, 5})})[0].shape, (Shape{4, 8, 4, 11}));
     EXPECT_EQ(infer(ConvGradInputOp{w, 2, {9, 11}}, {real({4, 8, 4, 11}), real({8, 3, 3, 5})})[0].shape, (Shape{4, 6, 9, 11}));
     EXPECT_EQ(infer(ConvGradWeightOp{w, 2}, {real({4, 6, 9, 11}), real({4, 8, 4, 11})})[0].shape, (Shape{8, 3, 3, 5}));
-    EXPECT_NE(error_of(ConvOp{w, 2}, {real({4, 6, 9, 11}), real({8, 6, 3, 5})}).find("the weight is 8x6x3x5, expected 8x3x3x5"), std::string::npos);
-    EXPECT_NE(error_of(ConvOp{w, 4}, {real({4, 6, 9, 11}), real({8, 3, 3, 5})}).find("6 channels and 8 filters do not divide into 4 groups"), std::string::npos);
+    EXPECT_NE(error_of(ConvOp{w, 2}, {real({4, 6, 9, 11}), real({8, 6, 3, 5})}).find("the weight is 8x6x3x5, expected 8x3x3x5"),
+              std::string::npos);
+    EXPECT_NE(
+        error_of(ConvOp{w, 4}, {real({4, 6, 9, 11}), real({8, 3, 3, 5})}).find("6 channels and 8 filters do not divide into 4 groups"),
+        std::string::npos);
     EXPECT_NE(error_of(ConvOp{w, 1}, {real({4, 6, 1, 11}), real({8, 6, 3, 5})}).find("does not fit into 1x11"), std::string::npos);
 }
 

@@ -98,9 +98,13 @@ std::string text_of(const Window& w) {
 }
 
 template <class T>
-concept HasWindow = requires(const T& op) { op.window; };
+concept HasWindow = requires(const T& op) {
+    op.window;
+};
 template <class T>
-concept HasGroups = requires(const T& op) { op.groups; };
+concept HasGroups = requires(const T& op) {
+    op.groups;
+};
 
 }  // namespace
 

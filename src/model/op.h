@@ -342,15 +342,15 @@ struct LambApplyOp {  // w, r, hyper, |w|^2, |r|^2 -> new w
     bool operator==(const LambApplyOp&) const = default;
 };
 
-using Op = std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
-                        LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, AveragePoolOp,
-                        AveragePoolGradOp, AdaptivePoolOp, AdaptivePoolGradOp, UpsampleOp, UpsampleGradOp, BatchStatsOp, RunningStatsOp,
-                        RunningUpdateOp, BatchNormalizeOp, BatchNormGradSumsOp, BatchNormGradInputOp, BatchNormFixedGradInputOp,
-                        CellStatsOp, CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp,
-                        UnaryOp, UnaryGradOp, PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, DropoutOp, AddOp,
-                        MulOp, ScaleOp, ExpandOp, SumToOp, ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp, CrossEntropyOp,
-                        CrossEntropyGradOp, TargetWeightOp, ErrorLossOp, ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp,
-                        LambDirectionOp, LambApplyOp>;
+using Op =
+    std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
+                 LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, AveragePoolOp,
+                 AveragePoolGradOp, AdaptivePoolOp, AdaptivePoolGradOp, UpsampleOp, UpsampleGradOp, BatchStatsOp, RunningStatsOp,
+                 RunningUpdateOp, BatchNormalizeOp, BatchNormGradSumsOp, BatchNormGradInputOp, BatchNormFixedGradInputOp, CellStatsOp,
+                 CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp, UnaryOp, UnaryGradOp,
+                 PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, DropoutOp, AddOp, MulOp, ScaleOp, ExpandOp, SumToOp,
+                 ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp, CrossEntropyOp, CrossEntropyGradOp, TargetWeightOp, ErrorLossOp,
+                 ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp, LambDirectionOp, LambApplyOp>;
 
 // "conv", "conv_grad_input", ...: one lower-case word per op.
 std::string_view name_of(const Op& op);

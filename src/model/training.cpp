@@ -30,7 +30,8 @@ Forward copy_forward(const Model& model, Graph& graph, int micro_batch, Versions
         const auto newer = versions.find(value.name);
         forward.values[v] = newer != versions.end() ? newer->second : graph.add_state(source.states()[static_cast<size_t>(value.state)]);
     }
-    for (const auto& [name, v] : source.inputs()) forward.values[static_cast<size_t>(v)] = graph.add_input(micro_name(name, micro_batch), source.value(v).type);
+    for (const auto& [name, v] : source.inputs())
+        forward.values[static_cast<size_t>(v)] = graph.add_input(micro_name(name, micro_batch), source.value(v).type);
     for (const Node& node : source.nodes()) {
         Op op = node.op;
         std::vector<ValueId> inputs;
@@ -124,7 +125,8 @@ class Losses {
         graph_.set_phase(Phase::Forward);
         std::vector<ValueId> parts;
         for (int m = 0; m < micro_batches_; ++m)
-            parts.push_back(graph_.add1(TargetWeightOp{}, {graph_.input(micro_name(term.target, m)), class_weights(term)}, "loss." + term.output));
+            parts.push_back(
+                graph_.add1(TargetWeightOp{}, {graph_.input(micro_name(term.target, m)), class_weights(term)}, "loss." + term.output));
         return sum(graph_, parts, "loss." + term.output);
     }
 
@@ -160,7 +162,8 @@ void add_update(Graph& graph, const Optimizer& optimizer, const std::vector<Lear
     ValueId clip = kNone;
     if (optimizer.clip_norm > 0) {
         std::vector<ValueId> squares;
-        for (const auto& [parameter, gradient] : learned) squares.push_back(graph.add1(SquaredNormOp{}, {gradient}, graph.value(parameter).name));
+        for (const auto& [parameter, gradient] : learned)
+            squares.push_back(graph.add1(SquaredNormOp{}, {gradient}, graph.value(parameter).name));
         clip = graph.add1(ClipScaleOp{optimizer.clip_norm}, {sum(graph, squares, "clip")}, "clip");
     }
     for (const auto& [parameter, gradient] : learned) {
@@ -206,7 +209,9 @@ std::vector<ValueId> parameters_of(const Graph& graph, const std::vector<std::st
 
 }  // namespace
 
-std::string micro_name(const std::string& name, int micro_batch) { return micro_batch == 0 ? name : fmt::format("{}@{}", name, micro_batch); }
+std::string micro_name(const std::string& name, int micro_batch) {
+    return micro_batch == 0 ? name : fmt::format("{}@{}", name, micro_batch);
+}
 
 Graph training_graph(const Model& model, const Optimizer& optimizer, const TrainingOptions& options) {
     CONVOY_CHECK(options.micro_batches > 0, "{} micro-batches", options.micro_batches);
@@ -224,7 +229,8 @@ Graph training_graph(const Model& model, const Optimizer& optimizer, const Train
         if (m == 0) gradients.assign(parts.size(), kNone);
         for (size_t i = 0; i < parts.size(); ++i) {
             if (parts[i] == kNone) continue;
-            gradients[i] = gradients[i] == kNone ? parts[i] : graph.add1(AddOp{}, {gradients[i], parts[i]}, graph.value(parameters[i]).name);
+            gradients[i] =
+                gradients[i] == kNone ? parts[i] : graph.add1(AddOp{}, {gradients[i], parts[i]}, graph.value(parameters[i]).name);
         }
     }
     std::vector<Learned> learned;

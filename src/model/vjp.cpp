@@ -58,7 +58,8 @@ bool stats_follow(const C& c, ValueId stats, ValueId x) {
 void vjp(const BatchNormalizeOp& op, C& c) {
     const bool follows = stats_follow<BatchStatsOp>(c, c.in(1), c.in(0));
     std::vector<ValueId> sums;  // dgamma, dbeta
-    if (c.needed[2] || c.needed[3] || (c.needed[0] && follows)) sums = c.graph.add(BatchNormGradSumsOp{op.epsilon}, {c.in(0), c.dy[0], c.in(1)}, c.node.layer);
+    if (c.needed[2] || c.needed[3] || (c.needed[0] && follows))
+        sums = c.graph.add(BatchNormGradSumsOp{op.epsilon}, {c.in(0), c.dy[0], c.in(1)}, c.node.layer);
     if (c.needed[2]) c.dx[2] = sums[0];
     if (c.needed[3]) c.dx[3] = sums[1];
     if (!c.needed[0]) return;
@@ -68,7 +69,8 @@ void vjp(const BatchNormalizeOp& op, C& c) {
 }
 
 void vjp(const CellNormalizeOp& op, C& c) {
-    CONVOY_CHECK(stats_follow<CellStatsOp>(c, c.in(1), c.in(0)), "\"{}\" normalises with statistics that are not of its input", c.node.layer);
+    CONVOY_CHECK(stats_follow<CellStatsOp>(c, c.in(1), c.in(0)), "\"{}\" normalises with statistics that are not of its input",
+                 c.node.layer);
     if (c.needed[2] || c.needed[3]) {
         const auto affine = c.graph.add(CellNormGradAffineOp{op.cells, op.epsilon}, {c.in(0), c.dy[0], c.in(1)}, c.node.layer);
         c.dx[2] = affine[0];

@@ -83,8 +83,8 @@ void validate(const Distribution& d, const Grid& grid, const Shape& shape) {
                 "the cuts of dim {} must be {} ascending offsets from 0 to {}", split.dim, parts + 1, shape[split.dim]);
     }
     for (const int a : d.partial) use_axis(a);
-    require((d.halo.lo.empty() || d.halo.lo.size() == shape.size()) && d.halo.lo.size() == d.halo.hi.size(), "a halo of {} dims for {}", d.halo.lo.size(),
-            to_string(shape));
+    require((d.halo.lo.empty() || d.halo.lo.size() == shape.size()) && d.halo.lo.size() == d.halo.hi.size(), "a halo of {} dims for {}",
+            d.halo.lo.size(), to_string(shape));
 }
 
 Box owned_box(const Distribution& d, const Grid& grid, const Shape& shape, Rank rank) {

@@ -54,7 +54,8 @@ std::vector<Rank> Grid::group(Rank rank, const std::vector<int>& along) const {
     for (const Rank other : ranks) {
         const Dims place = *coordinates(other);
         bool together = true;
-        for (int a = 0; a < place.size(); ++a) together = together && (place[a] == (*own)[a] || std::find(along.begin(), along.end(), a) != along.end());
+        for (int a = 0; a < place.size(); ++a)
+            together = together && (place[a] == (*own)[a] || std::find(along.begin(), along.end(), a) != along.end());
         if (together) result.push_back(other);
     }
     return result;
@@ -66,7 +67,8 @@ void validate(const Grid& grid) {
         require(axis.size > 0, "grid {}: axis \"{}\" has size {}, expected at least 1", to_string(grid), axis.name, axis.size);
         require(names.insert(axis.name).second, "grid {}: axis \"{}\" stands there twice", to_string(grid), axis.name);
     }
-    require(numel(extents(grid)) == grid.size(), "grid {} has room for {} ranks, but {} are listed", to_string(grid), numel(extents(grid)), grid.size());
+    require(numel(extents(grid)) == grid.size(), "grid {} has room for {} ranks, but {} are listed", to_string(grid), numel(extents(grid)),
+            grid.size());
     const std::set<Rank> distinct(grid.ranks.begin(), grid.ranks.end());
     require(static_cast<int>(distinct.size()) == grid.size(), "grid {} lists a rank twice", to_string(grid));
     require(distinct.empty() || *distinct.begin() >= 0, "grid {} lists the negative rank {}", to_string(grid), *distinct.begin());

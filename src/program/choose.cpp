@@ -55,7 +55,9 @@ class Choosing {
     }
 
     // What a copy of this value costs: it is read and written once.
-    double copy_seconds(const LocalValue& v) const { return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / kCopyBytesPerSecond; }
+    double copy_seconds(const LocalValue& v) const {
+        return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / kCopyBytesPerSecond;
+    }
 
     Candidate choose(const LocalNode& node) {
         auto candidates = target_.candidates(node.problem);
@@ -69,7 +71,8 @@ class Choosing {
             double seconds = candidates[c].seconds;
             for (size_t i = 0; i < node.inputs.size(); ++i) {
                 const LocalValue& in = value(node.inputs[i]);
-                if (fixed_[static_cast<size_t>(node.inputs[i])] && !equivalent(in.desc.shape, in.layout, candidates[c].inputs[i])) seconds += copy_seconds(in);
+                if (fixed_[static_cast<size_t>(node.inputs[i])] && !equivalent(in.desc.shape, in.layout, candidates[c].inputs[i]))
+                    seconds += copy_seconds(in);
             }
             if (seconds < best_seconds) {
                 best_seconds = seconds;

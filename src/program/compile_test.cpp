@@ -119,7 +119,8 @@ TEST(Compile, FusesWhatTheTargetOffers) {
         Candidate c{.algorithm = "fused"};
         c.inputs.resize(static_cast<size_t>(problem.inputs));
         c.outputs.resize(static_cast<size_t>(problem.outputs));
-        if (std::holds_alternative<ConvOp>(problem.steps[0].op) || std::holds_alternative<ConvGradWeightOp>(problem.steps[0].op)) return {c};
+        if (std::holds_alternative<ConvOp>(problem.steps[0].op) || std::holds_alternative<ConvGradWeightOp>(problem.steps[0].op))
+            return {c};
         return {};
     };
     const Program p = compile(small_training(), Plan::single(), target, {});

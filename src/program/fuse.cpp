@@ -31,10 +31,13 @@ LocalNode merge(const LocalGraph& graph, const std::vector<LocalNode>& parts, co
     for (const LocalNode& part : parts) {
         result.work += part.work;
         for (const int v : part.inputs)
-            if (!made.count(v) && std::find(result.inputs.begin(), result.inputs.end(), v) == result.inputs.end()) result.inputs.push_back(v);
+            if (!made.count(v) && std::find(result.inputs.begin(), result.inputs.end(), v) == result.inputs.end())
+                result.inputs.push_back(v);
         made.insert(part.outputs.begin(), part.outputs.end());
     }
-    Problem problem{.inputs = static_cast<int>(result.inputs.size()), .outputs = static_cast<int>(keep.size()), .compute = parts.back().problem.compute};
+    Problem problem{.inputs = static_cast<int>(result.inputs.size()),
+                    .outputs = static_cast<int>(keep.size()),
+                    .compute = parts.back().problem.compute};
     std::map<int, int> index;
     const auto number = [&](int v) {
         const auto [at, fresh] = index.emplace(v, static_cast<int>(problem.tensors.size()));

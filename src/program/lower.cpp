@@ -26,7 +26,8 @@ class Lowering {
     Lowering(const Graph& graph, const Plan& plan, const Target& target, DType dtype, Rank rank)
         : graph_(graph), plan_(plan), target_(target), dtype_(dtype), rank_(rank), local_(graph.values().size(), kNone) {
         for (const Grid& grid : plan.grids)
-            require(grid.size() == 1, "the plan has a grid of {} ranks ({}); this compiler places programs on one rank only", grid.size(), to_string(grid));
+            require(grid.size() == 1, "the plan has a grid of {} ranks ({}); this compiler places programs on one rank only", grid.size(),
+                    to_string(grid));
     }
 
     LocalGraph run() {

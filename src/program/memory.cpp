@@ -47,7 +47,8 @@ int64_t place(std::vector<StorageSpan>& spans, bool reuse) {
             if (best) offset = *best;
         }
         span.offset = offset;
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), s, [&](size_t a, size_t b) { return spans[a].offset < spans[b].offset; }), s);
+        placed.insert(
+            std::upper_bound(placed.begin(), placed.end(), s, [&](size_t a, size_t b) { return spans[a].offset < spans[b].offset; }), s);
         total = std::max(total, offset + span.bytes);
     }
     return total;
@@ -55,7 +56,8 @@ int64_t place(std::vector<StorageSpan>& spans, bool reuse) {
 
 class MemoryPlanner {
   public:
-    MemoryPlanner(const LocalGraph& graph, bool reuse) : graph_(graph), reuse_(reuse), root_(graph.values.size()), last_(graph.values.size(), kNone) {
+    MemoryPlanner(const LocalGraph& graph, bool reuse)
+        : graph_(graph), reuse_(reuse), root_(graph.values.size()), last_(graph.values.size(), kNone) {
         std::iota(root_.begin(), root_.end(), 0);
         storage_.assign(graph.values.size(), kNone);
         find_lifetimes();
@@ -71,7 +73,8 @@ class MemoryPlanner {
             if (storage_[root] != kNone) program_.slots[v].offset = spans_[static_cast<size_t>(storage_[root])].offset;
         }
         for (const auto& [instruction, span] : workspaces_)
-            std::get<Compute>(program_.instructions[static_cast<size_t>(instruction)].action).workspace_offset = spans_[static_cast<size_t>(span)].offset;
+            std::get<Compute>(program_.instructions[static_cast<size_t>(instruction)].action).workspace_offset =
+                spans_[static_cast<size_t>(span)].offset;
         program_.inputs = graph_.inputs;
         program_.outputs = graph_.outputs;
         return std::move(program_);
@@ -156,7 +159,8 @@ class MemoryPlanner {
             instruction.action = Compute{.problem = node.problem, .algorithm = node.candidate.algorithm, .workspace_bytes = workspace};
         }
         for (size_t o = 0; o < node.outputs.size(); ++o)
-            if (value(node.outputs[o]).state == kNone && !(reuse_ && take_input(node, static_cast<int>(o), at))) new_storage(node.outputs[o], at);
+            if (value(node.outputs[o]).state == kNone && !(reuse_ && take_input(node, static_cast<int>(o), at)))
+                new_storage(node.outputs[o], at);
         program_.instructions.push_back(std::move(instruction));
     }
 
@@ -166,7 +170,9 @@ class MemoryPlanner {
         for (const auto& [o, i] : node.candidate.in_place) {
             const int in = root(node.inputs[static_cast<size_t>(i)]);
             const int storage = storage_[static_cast<size_t>(in)];
-            if (o != output || storage == kNone || last_[static_cast<size_t>(in)] != at || program_.slot(in).bytes != program_.slot(out).bytes) continue;
+            if (o != output || storage == kNone || last_[static_cast<size_t>(in)] != at ||
+                program_.slot(in).bytes != program_.slot(out).bytes)
+                continue;
             if (read_or_taken_otherwise(node, in, static_cast<size_t>(i))) continue;
             storage_[static_cast<size_t>(out)] = storage;
             spans_[static_cast<size_t>(storage)].last = std::max(at, last_[static_cast<size_t>(out)]);

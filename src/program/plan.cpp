@@ -82,8 +82,8 @@ Plan plan_from_json(const Json& json) {
         for (const Json& grid : json.at("grids")) plan.grids.push_back(grid_from_json(grid));
         for (const Json& entry : json.at("layers")) {
             LayerPlan layer{.layers = entry.at("layers"), .grid = entry.at("grid")};
-            require(layer.grid >= 0 && layer.grid < static_cast<int>(plan.grids.size()), "layers \"{}\" name grid {}, but there are {}", layer.layers, layer.grid,
-                    plan.grids.size());
+            require(layer.grid >= 0 && layer.grid < static_cast<int>(plan.grids.size()), "layers \"{}\" name grid {}, but there are {}",
+                    layer.layers, layer.grid, plan.grids.size());
             const size_t axes = plan.grids[static_cast<size_t>(layer.grid)].axes.size();
             layer.input = placement_from_json(entry.value("input", Json::array()), axes);
             layer.weight = placement_from_json(entry.value("weight", Json::array()), axes);

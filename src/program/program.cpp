@@ -59,18 +59,22 @@ Totals totals(const Program& program) {
 std::string listing(const Program& program) {
     fmt::memory_buffer text;
     const auto out = std::back_inserter(text);
-    fmt::format_to(out, "{:>5}  {:<8} {:<10} {:<30} {:>12} {:>10}  {}\n", "#", "phase", "queue", "layer: what", "bytes", "MFLOP", "operands (shape@arena offset, or [state]) -> results");
+    fmt::format_to(out, "{:>5}  {:<8} {:<10} {:<30} {:>12} {:>10}  {}\n", "#", "phase", "queue", "layer: what", "bytes", "MFLOP",
+                   "operands (shape@arena offset, or [state]) -> results");
     for (size_t i = 0; i < program.instructions.size(); ++i) {
         const Instruction& in = program.instructions[i];
         std::string phase(name_of(in.phase));
         if (in.micro_batch > 0) phase += fmt::format("@{}", in.micro_batch);
-        fmt::format_to(out, "{:>5}  {:<8} {:<10} {:<30} {:>12} {:>10.3f}  {} -> {}\n", i, phase, name_of(in.queue), fmt::format("{}: {}", in.layer, text_of(in)), in.bytes,
-                       in.work / 1e6, operand_text(program, in.inputs), operand_text(program, in.outputs));
+        fmt::format_to(out, "{:>5}  {:<8} {:<10} {:<30} {:>12} {:>10.3f}  {} -> {}\n", i, phase, name_of(in.queue),
+                       fmt::format("{}: {}", in.layer, text_of(in)), in.bytes, in.work / 1e6, operand_text(program, in.inputs),
+                       operand_text(program, in.outputs));
     }
     const Totals sum = totals(program);
-    fmt::format_to(out, "{} instructions move {:.1f} MB and compute {:.1f} MFLOP; arena {:.1f} MB (without reuse {:.1f} MB), state {:.1f} MB\n",
-                   program.instructions.size(), static_cast<double>(sum.bytes) / 1e6, sum.work / 1e6, static_cast<double>(program.memory.arena_bytes) / 1e6,
-                   static_cast<double>(program.memory.unshared_bytes) / 1e6, static_cast<double>(program.memory.state_bytes) / 1e6);
+    fmt::format_to(out,
+                   "{} instructions move {:.1f} MB and compute {:.1f} MFLOP; arena {:.1f} MB (without reuse {:.1f} MB), state {:.1f} MB\n",
+                   program.instructions.size(), static_cast<double>(sum.bytes) / 1e6, sum.work / 1e6,
+                   static_cast<double>(program.memory.arena_bytes) / 1e6, static_cast<double>(program.memory.unshared_bytes) / 1e6,
+                   static_cast<double>(program.memory.state_bytes) / 1e6);
     return fmt::to_string(text);
 }
 
@@ -90,8 +94,16 @@ Json to_json(const Program& program) {
     };
     Json instructions = Json::array();
     for (const Instruction& in : program.instructions) {
-        Json entry{{"what", text_of(in)},     {"layer", in.layer}, {"phase", name_of(in.phase)}, {"queue", name_of(in.queue)}, {"micro_batch", in.micro_batch},
-                   {"waits", in.waits},       {"work", in.work},   {"bytes", in.bytes},          {"inputs", operands(in.inputs)}, {"outputs", operands(in.outputs)}};
+        Json entry{{"what", text_of(in)},
+                   {"layer", in.layer},
+                   {"phase", name_of(in.phase)},
+                   {"queue", name_of(in.queue)},
+                   {"micro_batch", in.micro_batch},
+                   {"waits", in.waits},
+                   {"work", in.work},
+                   {"bytes", in.bytes},
+                   {"inputs", operands(in.inputs)},
+                   {"outputs", operands(in.outputs)}};
         if (const auto* compute = std::get_if<Compute>(&in.action)) {
             entry["algorithm"] = compute->algorithm;
             entry["workspace_bytes"] = compute->workspace_bytes;

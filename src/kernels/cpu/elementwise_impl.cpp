@@ -12,7 +12,7 @@ using vec::VectorKernels;
 
 // Flat cases have only activations among their operands, and one output, which may lie in the place of any input.
 std::vector<Candidate> flat_candidates(const Problem& p, const CpuContext& context) {
-    Offer offer{.layout = same_layout()};
+    Offer offer{.layout = Layout::same()};
     for (int t = 0; t < p.inputs + p.outputs; ++t) offer.activations.push_back(t);
     for (int t = 0; t < p.inputs; ++t) offer.in_place.emplace_back(p.inputs, t);
     return {candidate_of(p, context, offer)};

@@ -157,7 +157,7 @@ bool accepts_error_grad(const Problem& p) { return steps_are<ErrorLossGradOp>(p)
 std::vector<Candidate> error_candidates(const Problem& p, const CpuContext& context) {
     Scratch scratch;
     scratch.take<double>(context.threads);
-    Offer offer{.layout = same_layout(), .activations = {0, 1}, .workspace_bytes = scratch.bytes()};
+    Offer offer{.layout = Layout::same(), .activations = {0, 1}, .workspace_bytes = scratch.bytes()};
     if (steps_are<ErrorLossGradOp>(p)) {
         offer.activations.push_back(output_of(p, 0));
         offer.in_place = {{output_of(p, 0), 0}, {output_of(p, 0), 1}};

@@ -86,11 +86,6 @@ struct Offer {
 };
 Candidate candidate_of(const Problem& problem, const CpuContext& context, const Offer& offer);
 
-inline Layout same_layout() {
-    Layout layout;
-    layout.opaque = kSameLayout;
-    return layout;
-}
 // Blocked, channels-last and plain; for a tensor with no spatial dims only plain.
 std::vector<Layout> activation_layouts(const Shape& shape, const CpuContext& context);
 

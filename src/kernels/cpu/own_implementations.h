@@ -1,8 +1,8 @@
 // The cpu backend's own vectorised float32 kernels, family by family, for the list of implementations. Each refuses (offers nothing for) what it
 // does not recognise: other types, other ops, other ways of joining them.
 //
-// Where operands may have any layout as long as all have the same one, a candidate's layouts say Layout{.opaque = kSameLayout}; the compiler
-// puts one layout in the place of all of them.
+// Where operands may have any layout as long as all have the same one, a candidate's layouts say Layout::same(); the compiler puts one layout in
+// the place of all of them.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,6 @@
 #include "kernels/cpu/implementation.h"
 
 namespace convoy::cpu {
-
-inline constexpr const char* kSameLayout = "same";
 
 namespace vec {
 struct VectorKernels;

@@ -181,14 +181,14 @@ inline std::vector<Layout> same_layouts(const Shape& shape, int64_t block) {
 inline std::vector<Candidate> resolved(const Problem& problem, const Candidate& candidate, int64_t block) {
     Shape shape;
     for (int t = 0; t < problem.inputs; ++t)
-        if (candidate.inputs[static_cast<size_t>(t)].opaque == kSameLayout) shape = shape_of(problem, t);
+        if (candidate.inputs[static_cast<size_t>(t)] == Layout::same()) shape = shape_of(problem, t);
     if (shape.empty()) return {candidate};
     std::vector<Candidate> result;
     for (const auto& layout : same_layouts(shape, block)) {
         Candidate c = candidate;
         for (auto* layouts : {&c.inputs, &c.outputs})
             for (auto& l : *layouts)
-                if (l.opaque == kSameLayout) l = layout;
+                if (l == Layout::same()) l = layout;
         result.push_back(c);
     }
     return result;

@@ -195,11 +195,11 @@ std::optional<Averaging> averaging(const Problem& p) {
         const auto& op = op_of<AveragePoolGradOp>(p);
         return Averaging{window_dims(op.window, out, in), true, op.count_padding};
     }
+    if (!steps_are<AdaptivePoolOp>(p) && !steps_are<AdaptivePoolGradOp>(p)) return std::nullopt;
     // Adaptive windows of a part depend on where it lies; the reference knows that.
     if (!whole_in_space(p.tensors[0]) || !whole_in_space(p.tensors[1])) return std::nullopt;
     if (steps_are<AdaptivePoolOp>(p)) return Averaging{adaptive_dims(in, out), false, false};
-    if (steps_are<AdaptivePoolGradOp>(p)) return Averaging{adaptive_dims(out, in), true, false};
-    return std::nullopt;
+    return Averaging{adaptive_dims(out, in), true, false};
 }
 bool accepts_average(const Problem& p) { return averaging(p).has_value(); }
 

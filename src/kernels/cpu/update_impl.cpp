@@ -25,7 +25,7 @@ bool keeps_zeros(const UpdateRule& rule) {
 std::vector<Candidate> update_candidates(const Problem& p, const CpuContext& context) {
     const auto& rule = op_of<UpdateOp>(p).rule;
     const auto& step = p.steps[0];
-    Offer offer{.layout = keeps_zeros(rule) ? same_layout() : Layout::plain(),
+    Offer offer{.layout = keeps_zeros(rule) ? Layout::same() : Layout::plain(),
                 .activations = {step.inputs[0], step.inputs[1], step.outputs[0]}};
     offer.in_place.emplace_back(step.outputs[0], step.inputs[0]);
     for (size_t slot = 0; slot < static_cast<size_t>(slots_of(rule.rule)); ++slot) {
@@ -102,7 +102,7 @@ bool accepts_squared_norm(const Problem& p) { return steps_are<SquaredNormOp>(p)
 std::vector<Candidate> squared_norm_candidates(const Problem& p, const CpuContext& context) {
     Scratch scratch;
     scratch.take<double>(context.threads);
-    return {candidate_of(p, context, {.layout = same_layout(), .activations = {0}, .workspace_bytes = scratch.bytes()})};
+    return {candidate_of(p, context, {.layout = Layout::same(), .activations = {0}, .workspace_bytes = scratch.bytes()})};
 }
 
 std::unique_ptr<Kernel> prepare_squared_norm(const KernelRequest& request, const CpuContext& context, const VectorKernels& kernels) {

@@ -48,7 +48,7 @@ TEST(OwnUpdate, WithoutAnEpsilonOnlyPlainMemoryIsSafe) {
             .at(0)
             .inputs;
     };
-    EXPECT_EQ(layouts(), (std::vector<Layout>{same_layout(), same_layout(), Layout::plain(), same_layout()}));
+    EXPECT_EQ(layouts(), (std::vector<Layout>{Layout::same(), Layout::same(), Layout::plain(), Layout::same()}));
     op.rule.epsilon = 0;
     EXPECT_EQ(layouts(), std::vector<Layout>(4, Layout::plain()));
 }

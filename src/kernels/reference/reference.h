@@ -21,7 +21,8 @@ int64_t reference_workspace_bytes(const Op& op, std::span<const TensorDesc> inpu
 
 // Runs a whole graph node by node with no planning: the oracle for compilers. `feeds` gives inputs and states by name in any floating type; the
 // result holds every graph output by its name and every store under "store:<state name>".
-std::map<std::string, Tensor> interpret(const Graph& graph, const std::map<std::string, Tensor>& feeds, DType dtype, const StepContext& context);
+std::map<std::string, Tensor> interpret(const Graph& graph, const std::map<std::string, Tensor>& feeds, DType dtype,
+                                        const StepContext& context);
 
 std::unique_ptr<Backend> make_reference_backend(const BackendOptions& options);
 

@@ -18,7 +18,20 @@ const dnnl::engine& engine() {
 
 memory::dims to_dims(const Dims& dims) { return {dims.begin(), dims.end()}; }
 
-memory::desc describe(const Shape& shape, const Layout& layout) {
+namespace {
+
+memory::data_type library_type(DType type) {
+    switch (type) {
+        case DType::f32: return memory::data_type::f32;
+        case DType::i32: return memory::data_type::s32;
+        case DType::u8: return memory::data_type::u8;
+        default: CONVOY_CHECK(false, "oneDNN has no type {}", name_of(type));
+    }
+}
+
+}  // namespace
+
+memory::desc describe(const Shape& shape, const Layout& layout, DType type) {
     CONVOY_CHECK(layout.opaque.empty(), "layout {} has no description", layout.text());
     if (layout.inner.empty()) {
         memory::dims strides(static_cast<size_t>(shape.size()));
@@ -30,12 +43,12 @@ memory::desc describe(const Shape& shape, const Layout& layout) {
             strides[static_cast<size_t>(d)] = element_offset(wide, layout, index);
             index[d] = 0;
         }
-        return memory::desc(to_dims(shape), memory::data_type::f32, strides);
+        return memory::desc(to_dims(shape), library_type(type), strides);
     }
     dnnl_memory_desc_t raw{};
     const Shape padded = padded_shape(shape, layout);
     raw.ndims = shape.size();
-    raw.data_type = dnnl_f32;
+    raw.data_type = memory::convert_to_c(library_type(type));
     raw.format_kind = dnnl_blocked;
     auto& blocking = raw.format_desc.blocking;
     Shape outer = padded;
@@ -65,7 +78,8 @@ std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape) {
     if (raw.format_kind != dnnl_blocked || raw.ndims != shape.size() || raw.extra.flags != 0 || raw.offset0 != 0) return std::nullopt;
     const auto& blocking = raw.format_desc.blocking;
     Layout layout;
-    for (int b = 0; b < blocking.inner_nblks; ++b) layout.inner.push_back({static_cast<int>(blocking.inner_idxs[b]), blocking.inner_blks[b]});
+    for (int b = 0; b < blocking.inner_nblks; ++b)
+        layout.inner.push_back({static_cast<int>(blocking.inner_idxs[b]), blocking.inner_blks[b]});
     layout.order.resize(static_cast<size_t>(shape.size()));
     std::iota(layout.order.begin(), layout.order.end(), 0);
     const auto outer = [&](int d) {
@@ -111,10 +125,13 @@ void OneDnnKernel::run(const StepContext&) {
 
 std::unique_ptr<Kernel> prepare_reorder(const Operand& src, const Operand& dst, int threads) {
     use_threads(threads);
-    const memory from(describe(src.desc.shape, src.layout), engine(), src.data), to(describe(dst.desc.shape, dst.layout), engine(), dst.data);
+    const memory from(describe(src.desc.shape, src.layout, src.desc.dtype), engine(), src.data),
+        to(describe(dst.desc.shape, dst.layout, dst.desc.dtype), engine(), dst.data);
     dnnl::reorder::primitive_desc desc(from, to, scratchpad_from_caller());
-    CONVOY_CHECK(desc.scratchpad_desc().get_size() == 0, "a reorder from {} to {} wants scratch memory", src.layout.text(), dst.layout.text());
-    return std::make_unique<OneDnnKernel>(dnnl::reorder(desc), std::vector<std::pair<int, memory>>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, threads);
+    CONVOY_CHECK(desc.scratchpad_desc().get_size() == 0, "a reorder from {} to {} wants scratch memory", src.layout.text(),
+                 dst.layout.text());
+    return std::make_unique<OneDnnKernel>(dnnl::reorder(desc),
+                                          std::vector<std::pair<int, memory>>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, threads);
 }
 
 }  // namespace convoy::cpu

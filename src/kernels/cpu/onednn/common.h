@@ -15,8 +15,8 @@ const dnnl::engine& engine();
 
 dnnl::memory::dims to_dims(const Dims& dims);
 
-// The library's description of an f32 tensor in one of our layouts. Bug for an opaque layout.
-dnnl::memory::desc describe(const Shape& shape, const Layout& layout);
+// The library's description of a tensor in one of our layouts. Bug for an opaque layout or a type that the library lacks.
+dnnl::memory::desc describe(const Shape& shape, const Layout& layout, DType type = DType::f32);
 // With the layout left to the library.
 dnnl::memory::desc describe_any(const Shape& shape);
 // The inverse: nothing when the library's format is not one of ours (transformed or compensated weights).

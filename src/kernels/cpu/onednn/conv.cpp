@@ -22,8 +22,8 @@ struct ConvProblem {
     Direction direction;
     Window window;
     int64_t groups;
-    int x, w, y;          // tensors of the problem
-    int bias = -1;        // or its gradient
+    int x, w, y;    // tensors of the problem
+    int bias = -1;  // or its gradient
     const UnaryOp* activation = nullptr;
 };
 
@@ -85,7 +85,8 @@ std::vector<Variant> variants(const ConvProblem& conv, const Problem& problem, c
     std::vector<Variant> list;
     const Layout x = channels < context.block && conv.direction != Direction::GradInput ? Layout::plain() : blocked;
     bool three = rank == 4 && conv.groups == 1;
-    for (int i = 0; i < conv.window.rank(); ++i) three = three && conv.window.kernel[i] == 3 && conv.window.stride[i] == 1 && conv.window.dilation[i] == 1;
+    for (int i = 0; i < conv.window.rank(); ++i)
+        three = three && conv.window.kernel[i] == 3 && conv.window.stride[i] == 1 && conv.window.dilation[i] == 1;
     if (three) list.push_back({"winograd", algorithm::convolution_winograd, x, blocked});
     list.push_back({"direct", algorithm::convolution_direct, x, blocked});
     list.push_back({"direct", algorithm::convolution_direct, last, last});
@@ -126,12 +127,14 @@ class ConvDescriber {
         const auto w = describe_any(grouped_);
         const auto x = cpu::describe(x_, v.x), y = cpu::describe(y_, v.y);
         const memory::desc bias = conv_.bias >= 0 ? memory::desc({y_[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
-        const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, v.method, x, w, conv_.direction == Direction::Forward ? bias : memory::desc(), y, stride_,
+        const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, v.method, x, w,
+                                                           conv_.direction == Direction::Forward ? bias : memory::desc(), y, stride_,
                                                            dilation_, lo_, hi_);
         auto attributes = scratchpad_from_caller();
         if (conv_.activation) {
             dnnl::post_ops after;
-            after.append_eltwise(1.0f, algorithm::eltwise_relu, static_cast<float>(conv_.activation->kind == Unary::LeakyRelu ? conv_.activation->alpha : 0), 0.0f);
+            after.append_eltwise(1.0f, algorithm::eltwise_relu,
+                                 static_cast<float>(conv_.activation->kind == Unary::LeakyRelu ? conv_.activation->alpha : 0), 0.0f);
             attributes.set_post_ops(after);
         }
         const dnnl::convolution_forward::primitive_desc forward(forward_desc, attributes, engine());
@@ -147,14 +150,16 @@ class ConvDescriber {
             d.y = forward.dst_desc();
             if (make) d.primitive = dnnl::convolution_forward(forward);
         } else if (conv_.direction == Direction::GradInput) {
-            const dnnl::convolution_backward_data::primitive_desc pd({v.method, x, w, y, stride_, dilation_, lo_, hi_}, scratchpad_from_caller(), engine(), forward);
+            const dnnl::convolution_backward_data::primitive_desc pd({v.method, x, w, y, stride_, dilation_, lo_, hi_},
+                                                                     scratchpad_from_caller(), engine(), forward);
             fill(pd);
             d.x = pd.diff_src_desc();
             d.w = pd.weights_desc();
             d.y = pd.diff_dst_desc();
             if (make) d.primitive = dnnl::convolution_backward_data(pd);
         } else {
-            const dnnl::convolution_backward_weights::primitive_desc pd({v.method, x, w, bias, y, stride_, dilation_, lo_, hi_}, scratchpad_from_caller(), engine(), forward);
+            const dnnl::convolution_backward_weights::primitive_desc pd({v.method, x, w, bias, y, stride_, dilation_, lo_, hi_},
+                                                                        scratchpad_from_caller(), engine(), forward);
             fill(pd);
             d.x = pd.src_desc();
             d.w = pd.diff_weights_desc();
@@ -190,7 +195,7 @@ Layout operand_layout(int tensor, const ConvProblem& conv, const Variant& v, con
 
 // Grouped weights have a dim more inside the library, so they stay plain outside and are rearranged on the way.
 struct GroupedWeights {
-    int64_t bytes = 0;   // in the library's format
+    int64_t bytes = 0;  // in the library's format
     bool copied = false;
 };
 
@@ -240,8 +245,10 @@ class OneDnnConv : public Implementation {
             } else {
                 workspace += grouped_weights(*conv, describer, d.w).bytes;
             }
-            Candidate candidate{.algorithm = fmt::format("{}:{}:{}", name(), v.name, v.y.inner.empty() ? "last" : "blocked"), .workspace_bytes = workspace};
-            for (int t = 0; t < problem.inputs + problem.outputs; ++t) (t < problem.inputs ? candidate.inputs : candidate.outputs).push_back(operand_layout(t, *conv, v, weight));
+            Candidate candidate{.algorithm = fmt::format("{}:{}:{}", name(), v.name, v.y.inner.empty() ? "last" : "blocked"),
+                                .workspace_bytes = workspace};
+            for (int t = 0; t < problem.inputs + problem.outputs; ++t)
+                (t < problem.inputs ? candidate.inputs : candidate.outputs).push_back(operand_layout(t, *conv, v, weight));
             candidate.seconds = work(problem) / rate(d.library_name, v, *conv) / context.threads;
             list.push_back(std::move(candidate));
         }
@@ -272,8 +279,12 @@ class OneDnnConv : public Implementation {
         return total;
     }
 
-    static std::unique_ptr<Kernel> bind(const ConvProblem& conv, const ConvDescriber& describer, const Described& d, const KernelRequest& request, const CpuContext& context) {
-        const auto data = [&](int t) { return t < request.problem.inputs ? request.inputs[static_cast<size_t>(t)].data : request.outputs[static_cast<size_t>(t - request.problem.inputs)].data; };
+    static std::unique_ptr<Kernel> bind(const ConvProblem& conv, const ConvDescriber& describer, const Described& d,
+                                        const KernelRequest& request, const CpuContext& context) {
+        const auto data = [&](int t) {
+            return t < request.problem.inputs ? request.inputs[static_cast<size_t>(t)].data
+                                              : request.outputs[static_cast<size_t>(t - request.problem.inputs)].data;
+        };
         auto* scratch = static_cast<std::byte*>(request.workspace);
         const GroupedWeights grouped = grouped_weights(conv, describer, d.w);
         void* weights = data(conv.w);
@@ -285,7 +296,9 @@ class OneDnnConv : public Implementation {
             const memory own(d.w, engine(), weights);
             const bool out = conv.direction == Direction::GradWeight;
             const memory &from = out ? own : plain, &to = out ? plain : own;
-            auto reorder = std::make_unique<OneDnnKernel>(dnnl::reorder(dnnl::reorder::primitive_desc(from, to)), std::vector<std::pair<int, memory>>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, context.threads);
+            auto reorder = std::make_unique<OneDnnKernel>(dnnl::reorder(dnnl::reorder::primitive_desc(from, to)),
+                                                          std::vector<std::pair<int, memory>>{{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
+                                                          context.threads);
             (out ? after : before) = std::move(reorder);
         }
         const memory x(d.x, engine(), data(conv.x)), w(d.w, engine(), weights), y(d.y, engine(), data(conv.y));

@@ -95,12 +95,15 @@ bool recognised(const Problem& problem) {
         size_t next = 1;
         if (next < steps.size() && std::holds_alternative<BiasOp>(steps[next].op) && follows(next)) ++next;
         if (next < steps.size())
-            if (const auto* unary = std::get_if<UnaryOp>(&steps[next].op); unary && follows(next) && (unary->kind == Unary::Relu || unary->kind == Unary::LeakyRelu)) ++next;
+            if (const auto* unary = std::get_if<UnaryOp>(&steps[next].op);
+                unary && follows(next) && (unary->kind == Unary::Relu || unary->kind == Unary::LeakyRelu))
+                ++next;
         return next == steps.size();
     }
     if (std::holds_alternative<LinearGradInputOp>(steps[0].op)) return steps.size() == 1;
     if (!std::holds_alternative<LinearGradWeightOp>(steps[0].op)) return false;
-    return steps.size() == 1 || (steps.size() == 2 && std::holds_alternative<BiasGradOp>(steps[1].op) && steps[1].inputs[0] == steps[0].inputs[1]);
+    return steps.size() == 1 ||
+           (steps.size() == 2 && std::holds_alternative<BiasGradOp>(steps[1].op) && steps[1].inputs[0] == steps[0].inputs[1]);
 }
 
 class OneDnnLinear : public Implementation {

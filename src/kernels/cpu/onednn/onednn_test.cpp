@@ -90,7 +90,8 @@ TEST(OneDnnConv, WeightGradient) {
 
 TEST(OneDnnConv, RefusesWhatItDoesNotKnow) {
     ProblemBuilder wide;
-    wide.step(ConvOp{Window::of({1})}, {wide.input({1, 2, 3}, DType::f64), wide.input({2, 2, 1}, DType::f64)}, {wide.output({1, 2, 3}, DType::f64)});
+    wide.step(ConvOp{Window::of({1})}, {wide.input({1, 2, 3}, DType::f64), wide.input({2, 2, 1}, DType::f64)},
+              {wide.output({1, 2, 3}, DType::f64)});
     EXPECT_TRUE(onednn_conv().candidates(wide.problem, {}).empty());
     ProblemBuilder crop;
     Window window = Window::of({1});
@@ -109,7 +110,8 @@ TEST(OneDnnLinear, AllDirections) {
         const int64_t n = d.between(1, 20), in = d.between(1, 60), out = d.between(1, 60);
         const Shape x{n, in}, w{out, in}, y{n, out};
         ProblemBuilder forward;
-        const int fx = forward.input(x), fw = forward.input(w), fb = forward.input({out}), fy = forward.output(y), a = forward.inside(y), b = forward.inside(y);
+        const int fx = forward.input(x), fw = forward.input(w), fb = forward.input({out}), fy = forward.output(y), a = forward.inside(y),
+                  b = forward.inside(y);
         forward.step(LinearOp{}, {fx, fw}, {a}).step(BiasOp{}, {a, fb}, {b}).step(UnaryOp{Unary::Relu}, {b}, {fy});
         expect_agreement(onednn_linear(), forward.problem, {d.normal(x), d.normal(w), d.normal({out})});
         ProblemBuilder input;

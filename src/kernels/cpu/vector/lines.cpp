@@ -106,7 +106,11 @@ void softmax_grad(const LineArgs& a, int64_t begin, int64_t end) {
             for (int64_t l = 0; l < kLines; ++l) sum[l] += static_cast<double>(y[k * kLines + l]) * static_cast<double>(dy[k * kLines + l]);
         for (int64_t k = 0; k < a.classes; ++k)
 #pragma omp simd
-            for (int64_t l = 0; l < kLines; ++l) dy[k * kLines + l] = y[k * kLines + l] * (dy[k * kLines + l] - static_cast<float>(sum[l]));
+            for (int64_t l = 0; l < kLines; ++l) {
+                // In double, because where one class has nearly everything, little is left of the difference.
+                const double difference = static_cast<double>(dy[k * kLines + l]) - sum[l];
+                dy[k * kLines + l] = static_cast<float>(static_cast<double>(y[k * kLines + l]) * difference);
+            }
         scatter(a, dy, first, count, a.y);
     });
 }
