@@ -22,7 +22,7 @@ const std::vector<ZooEntry>& zoo() {
         {"vgg13_bn", "VGG-13 with batch norm", image, 1000, vgg},
         {"vgg16_bn", "VGG-16 with batch norm", image, 1000, vgg},
         {"vgg19_bn", "VGG-19 with batch norm", image, 1000, vgg},
-        {"googlenet", "GoogLeNet with batch norm and its two auxiliary heads", image, 1000, googlenet},
+        {"googlenet", "GoogLeNet with batch norm and its two auxiliary heads", image, 1000, googlenet, {"aux1.", "aux2."}},
         {"resnet18", "ResNet-18 for ImageNet", image, 1000, resnet},
         {"resnet34", "ResNet-34 for ImageNet", image, 1000, resnet},
         {"resnet50", "ResNet-50 v1.5 for ImageNet", image, 1000, resnet},

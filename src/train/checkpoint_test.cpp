@@ -154,7 +154,7 @@ TEST_F(CheckpointTest, AnotherModelIsRefusedByTensorAndTheStateStays) {
     const auto adam = session_of("lenet5", Rule::Adam);
     expect_parts(error_of([&] { load_state(path, adam->state()); }),
                  {"missing: optimizer.conv1.weight.mean", "unexpected: ", "optimizer.conv1.weight.momentum", "more"});
-    EXPECT_NO_THROW(load_weights(path, adam->state()));  // the model itself is the same
+    EXPECT_NO_THROW(load_weights(path, adam->state(), {}));  // the model itself is the same
 }
 
 TEST_F(CheckpointTest, WeightsComeFromAFileACheckpointOrARun) {

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "model/autodiff.h"
+#include "model/zoo.h"
 #include "train/checkpoint.h"
 #include "train/task.h"
 #include "train/weights.h"
@@ -60,7 +61,7 @@ EvalResult evaluate(const TrainConfig& given, const std::filesystem::path& weigh
     Session session(
         {.backend = config.backend, .dtype = config.dtype, .threads = config.threads, .device = config.device, .seed = config.seed});
     Evaluator evaluator(session, task.split(options.split), config);
-    if (!weights.empty()) load_weights(weights, session.state());
+    if (!weights.empty()) load_weights(weights, session.state(), zoo_entry(config.model).training_only);
     return evaluator.run(options.stop).value_or(EvalResult{});
 }
 

@@ -1,6 +1,6 @@
 #include "train/state_file.h"
 
-#include <vector>
+#include <algorithm>
 
 #include "base/error.h"
 #include "data/safetensors.h"
@@ -28,7 +28,8 @@ std::string listed(const char* title, const std::vector<std::string>& parts) {
 
 }  // namespace
 
-void load_state_file(const std::filesystem::path& path, const std::string& what, StateScope scope, State& state) {
+void load_state_file(const std::filesystem::path& path, const std::string& what, StateScope scope, State& state,
+                     const std::vector<std::string>& spare) {
     const SafetensorsFile file(path);
     std::vector<std::string> names, missing, unexpected, other;
     for (const StateSpec& spec : state.specs()) {
@@ -42,8 +43,10 @@ void load_state_file(const std::filesystem::path& path, const std::string& what,
             require(is_floating(file.dtype(spec.name)), "{}: tensor \"{}\" holds {}, expected floating point numbers", what, spec.name,
                     name_of(file.dtype(spec.name)));
     }
-    for (const std::string& name : file.names())
-        if (!state.contains(name) && !(scope == StateScope::Model && is_spare(name))) unexpected.push_back(name);
+    for (const std::string& name : file.names()) {
+        const bool begins_spare = std::any_of(spare.begin(), spare.end(), [&](const std::string& prefix) { return name.rfind(prefix, 0) == 0; });
+        if (!state.contains(name) && !begins_spare && !(scope == StateScope::Model && is_spare(name))) unexpected.push_back(name);
+    }
     require(missing.empty() && unexpected.empty() && other.empty(), "{} does not belong to this model:{}{}{}", what,
             listed("missing", missing), listed("unexpected", unexpected), listed("of another shape", other));
     for (const std::string& name : names) state.write(name, file.read(name));

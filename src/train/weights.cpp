@@ -32,9 +32,9 @@ fs::path weights_file(const fs::path& path) {
     return *checkpoint / "state.safetensors";
 }
 
-void load_weights(const fs::path& path, State& state) {
+void load_weights(const fs::path& path, State& state, const std::vector<std::string>& spare) {
     const fs::path file = weights_file(path);
-    load_state_file(file, file.string(), StateScope::Model, state);
+    load_state_file(file, file.string(), StateScope::Model, state, spare);
 }
 
 std::optional<TrainConfig> config_of_weights(const fs::path& path) {

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "exec/state.h"
 #include "train/config.h"
@@ -14,8 +16,9 @@ namespace convoy {
 std::filesystem::path weights_file(const std::filesystem::path& path);
 
 // Parameters and buffers of the state from that file; optimizer slots are left alone, on both sides. Error naming the tensors that are missing,
-// unexpected or of another shape; the state is untouched then.
-void load_weights(const std::filesystem::path& path, State& state);
+// unexpected or of another shape; the state is untouched then. Tensors whose names begin with one of `spare` (layers that the model has only in
+// training mode) are passed over.
+void load_weights(const std::filesystem::path& path, State& state, const std::vector<std::string>& spare);
 
 // The configuration that a checkpoint or run directory was trained with; nothing for a single file.
 std::optional<TrainConfig> config_of_weights(const std::filesystem::path& path);
