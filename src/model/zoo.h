@@ -15,7 +15,7 @@ struct ZooEntry {
     Shape input;                                                        // default input without N
     int64_t classes;                                                    // default classes or outputs
     Model (*make)(const ZooEntry& entry, const ModelOptions& options);  // options complete: no zero, no empty
-    std::vector<std::string> training_only = {};  // names of layers that exist only in training mode begin so
+    std::vector<std::string> training_only = {};                        // names of layers that exist only in training mode begin so
 };
 
 // In the order in which a person would read them.

@@ -44,7 +44,8 @@ void load_state_file(const std::filesystem::path& path, const std::string& what,
                     name_of(file.dtype(spec.name)));
     }
     for (const std::string& name : file.names()) {
-        const bool begins_spare = std::any_of(spare.begin(), spare.end(), [&](const std::string& prefix) { return name.rfind(prefix, 0) == 0; });
+        const bool begins_spare =
+            std::any_of(spare.begin(), spare.end(), [&](const std::string& prefix) { return name.rfind(prefix, 0) == 0; });
         if (!state.contains(name) && !begins_spare && !(scope == StateScope::Model && is_spare(name))) unexpected.push_back(name);
     }
     require(missing.empty() && unexpected.empty() && other.empty(), "{} does not belong to this model:{}{}{}", what,

@@ -109,9 +109,9 @@ void use_threads(int threads) {
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-OneDnnKernel::OneDnnKernel(dnnl::primitive primitive, std::vector<std::pair<int, memory>> arguments, int threads)
+OneDnnKernel::OneDnnKernel(dnnl::primitive primitive, const std::vector<std::pair<int, memory>>& arguments, int threads)
     : primitive_(std::move(primitive)), stream_(engine()), threads_(threads) {
-    for (auto& [index, value] : arguments) {
+    for (const auto& [index, value] : arguments) {
         memories_.push_back(value);
         arguments_.push_back({index, value.get()});
     }

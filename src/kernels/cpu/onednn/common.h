@@ -28,7 +28,7 @@ dnnl::primitive_attr scratchpad_from_caller();
 // A primitive with its arguments bound. Runs on the calling thread's OpenMP team of `threads`.
 class OneDnnKernel : public Kernel {
   public:
-    OneDnnKernel(dnnl::primitive primitive, std::vector<std::pair<int, dnnl::memory>> arguments, int threads);
+    OneDnnKernel(dnnl::primitive primitive, const std::vector<std::pair<int, dnnl::memory>>& arguments, int threads);
     void run(const StepContext& context) override;
 
   private:

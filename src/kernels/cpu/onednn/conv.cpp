@@ -313,7 +313,7 @@ class OneDnnConv : public Implementation {
             arguments.emplace_back(conv.direction == Direction::Forward ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS, bias);
         }
         arguments.emplace_back(DNNL_ARG_SCRATCHPAD, memory(d.scratchpad, engine(), scratch));
-        auto kernel = std::make_unique<OneDnnKernel>(d.primitive, std::move(arguments), context.threads);
+        auto kernel = std::make_unique<OneDnnKernel>(d.primitive, arguments, context.threads);
         if (!grouped.copied) return kernel;
         return std::make_unique<RearrangedConvKernel>(std::move(before), std::move(kernel), std::move(after));
     }
