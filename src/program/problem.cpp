@@ -1,5 +1,7 @@
 #include "program/problem.h"
 
+#include "model/cost.h"
+
 #include <utility>
 
 namespace convoy {
@@ -26,6 +28,17 @@ std::string text_of(const Problem& problem) {
     std::string text;
     for (const auto& step : problem.steps) text += (text.empty() ? "" : " + ") + text_of(step.op);
     return text;
+}
+
+double work_of(const Problem& problem) {
+    double total = 0;
+    for (const auto& step : problem.steps) {
+        std::vector<ValueType> inputs, outputs;
+        for (const int t : step.inputs) inputs.push_back({problem.tensors[static_cast<size_t>(t)].shape});
+        for (const int t : step.outputs) outputs.push_back({problem.tensors[static_cast<size_t>(t)].shape});
+        total += cost_of(step.op, inputs, outputs).work;
+    }
+    return total;
 }
 
 }  // namespace convoy

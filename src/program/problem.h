@@ -44,4 +44,7 @@ struct Problem {
 // "conv + bias + relu"
 std::string text_of(const Problem& problem);
 
+// The operations of all its steps.
+double work_of(const Problem& problem);
+
 }  // namespace convoy

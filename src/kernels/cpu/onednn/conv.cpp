@@ -6,7 +6,6 @@
 #include "kernels/cpu/implementation.h"
 #include "kernels/cpu/onednn/common.h"
 #include "kernels/cpu/onednn/implementations.h"
-#include "model/cost.h"
 
 namespace convoy::cpu {
 
@@ -249,7 +248,7 @@ class OneDnnConv : public Implementation {
                                 .workspace_bytes = workspace};
             for (int t = 0; t < problem.inputs + problem.outputs; ++t)
                 (t < problem.inputs ? candidate.inputs : candidate.outputs).push_back(operand_layout(t, *conv, v, weight));
-            candidate.seconds = work(problem) / rate(d.library_name, v, *conv) / context.threads;
+            candidate.seconds = work_of(problem) / rate(d.library_name, v, *conv) / context.threads;
             list.push_back(std::move(candidate));
         }
         return list;
@@ -268,17 +267,6 @@ class OneDnnConv : public Implementation {
     }
 
   private:
-    static double work(const Problem& problem) {
-        double total = 0;
-        for (const auto& step : problem.steps) {
-            std::vector<ValueType> inputs, outputs;
-            for (const int t : step.inputs) inputs.push_back({problem.tensors[static_cast<size_t>(t)].shape});
-            for (const int t : step.outputs) outputs.push_back({problem.tensors[static_cast<size_t>(t)].shape});
-            total += cost_of(step.op, inputs, outputs).work;
-        }
-        return total;
-    }
-
     static std::unique_ptr<Kernel> bind(const ConvProblem& conv, const ConvDescriber& describer, const Described& d,
                                         const KernelRequest& request, const CpuContext& context) {
         const auto data = [&](int t) {
