@@ -8,9 +8,36 @@
 
 namespace convoy {
 
-Executor::Executor(Program program, Backend& backend, const State& state)
-    : program_(std::move(program)), backend_(backend), state_(state), arena_(backend.allocate(program_.memory.arena_bytes)) {
-    for (const Instruction& instruction : program_.instructions) kernels_.push_back(prepare(instruction));
+Executor::Executor(Program program, Backend& backend, const State& state, Link* link)
+    : program_(std::move(program)),
+      backend_(backend),
+      state_(state),
+      arena_(backend.allocate(program_.memory.arena_bytes)),
+      place_(program_.instructions.size()),
+      spans_(program_.instructions.size()) {
+    if (link) open_groups(program_, *link);
+    for (size_t i = 0; i < program_.instructions.size(); ++i) {
+        const Instruction& instruction = program_.instructions[i];
+        kernels_.push_back(is_traffic(instruction.action) ? nullptr : prepare(instruction));
+        if (kernels_.back()) continue;
+        CONVOY_CHECK(link, "{} of \"{}\" needs a link to other ranks", text_of(instruction), instruction.layer);
+        prepare_traffic(i, *link);
+    }
+    for (TrafficQueue& q : queues_) q.start();
+}
+
+void Executor::prepare_traffic(size_t index, Link& link) {
+    const Instruction& instruction = program_.instructions[index];
+    const SlotId in = instruction.inputs[0], out = instruction.outputs[0];
+    auto work = bind_traffic(instruction, link, static_cast<std::byte*>(operand(in).data), static_cast<std::byte*>(operand(out).data),
+                             program_.slot(in).bytes);
+    TrafficQueue& q = queue(instruction.queue);
+    q.add([this, index, work = std::move(work)] {
+        if (timing_) spans_[index].begin = Clock::now();
+        work();
+        if (timing_) spans_[index].end = Clock::now();
+    });
+    place_[index] = q.size();
 }
 
 Operand Executor::operand(SlotId id) const {
@@ -27,7 +54,6 @@ std::unique_ptr<Kernel> Executor::prepare(const Instruction& instruction) {
     for (const SlotId id : instruction.outputs) request.outputs.push_back(operand(id));
     if (std::holds_alternative<Copy>(instruction.action)) return backend_.prepare_copy(request.inputs[0], request.outputs[0]);
     const auto* compute = std::get_if<Compute>(&instruction.action);
-    CONVOY_CHECK(compute, "{} of \"{}\" is no instruction for one rank", text_of(instruction), instruction.layer);
     request.problem = compute->problem;
     request.algorithm = compute->algorithm;
     if (compute->workspace_bytes > 0) request.workspace = arena_->data() + compute->workspace_offset;
@@ -60,34 +86,61 @@ void Executor::watch(SlotId scalar) {
     }
 }
 
-bool Executor::run(const StepContext& context) {
-    for (size_t i = 0; i < kernels_.size(); ++i) {
-        kernels_[i]->run(context);
-        if (watched_ != kNone && i == watched_after_) {
-            read(watched_, watched_value_);
-            if (!std::isfinite(element(watched_value_, 0))) return false;
-        }
+void Executor::set_whole_input(std::string_view name, const Tensor& whole) {
+    for (const auto& [input, slot] : program_.inputs) {
+        if (input != name) continue;
+        const TensorDesc& desc = program_.slot(slot).desc;
+        CONVOY_CHECK(whole.shape() == desc.global, "input \"{}\" is {}, got {}", name, to_string(desc.global), to_string(whole.shape()));
+        set_input(slot, part_of(whole, {desc.origin, desc.shape}).to(desc.dtype));
     }
+}
+
+// A computation waits for the traffic it needs, and traffic for that of the other queue; both are in order within their queue.
+void Executor::execute(size_t index, const StepContext& context) {
+    const Instruction& instruction = program_.instructions[index];
+    for (const int w : instruction.waits)
+        queue(program_.instructions[static_cast<size_t>(w)].queue).wait(place_[static_cast<size_t>(w)]);
+    if (!kernels_[index]) return queue(instruction.queue).post();
+    if (timing_) spans_[index].begin = Clock::now();
+    kernels_[index]->run(context);
+    if (!timing_) return;
     backend_.synchronize();
-    return true;
+    spans_[index].end = Clock::now();
+}
+
+void Executor::finish_traffic() {
+    for (TrafficQueue& q : queues_) q.finish();
+}
+
+bool Executor::run(const StepContext& context) {
+    bool finite = true;
+    for (size_t i = 0; i < kernels_.size() && finite; ++i) {
+        execute(i, context);
+        if (watched_ == kNone || i != watched_after_) continue;
+        if (!kernels_[i]) queue(program_.instructions[i].queue).wait(place_[i]);
+        read(watched_, watched_value_);
+        finite = std::isfinite(element(watched_value_, 0));
+    }
+    finish_traffic();
+    if (finite) backend_.synchronize();
+    return finite;
 }
 
 std::vector<TraceEvent> Executor::run_traced(const StepContext& context) {
-    using Clock = std::chrono::steady_clock;
     const auto microseconds = [](Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); };
-    std::vector<TraceEvent> events;
     const auto start = Clock::now();
+    timing_ = true;
+    run(context);
+    timing_ = false;
+    std::vector<TraceEvent> events;
     for (size_t i = 0; i < kernels_.size(); ++i) {
         const Instruction& in = program_.instructions[i];
-        const auto begin = Clock::now();
-        kernels_[i]->run(context);
-        backend_.synchronize();
         events.push_back({.name = in.layer + ": " + text_of(in),
                           .category = std::string(name_of(in.phase)),
                           .rank = program_.rank,
                           .queue = static_cast<int>(in.queue),
-                          .begin_us = microseconds(begin - start),
-                          .duration_us = microseconds(Clock::now() - begin),
+                          .begin_us = microseconds(spans_[i].begin - start),
+                          .duration_us = microseconds(spans_[i].end - spans_[i].begin),
                           .flops = in.work,
                           .bytes = static_cast<double>(in.bytes)});
     }
@@ -109,19 +162,23 @@ std::optional<std::string> Executor::find_non_finite(const StepContext& context)
     for (size_t i = 0; i < end; ++i)
         for (const SlotId id : program_.instructions[i].outputs)
             if (const int state = program_.slot(id).state; state != kNone) written[static_cast<size_t>(state)] = true;
+    std::optional<std::string> found;
     for (const Slot& slot : program_.slots)
-        if (slot.state != kNone && !written[static_cast<size_t>(slot.state)] && !finite(static_cast<SlotId>(&slot - program_.slots.data())))
-            return fmt::format("\"{}\" was not finite before the step began", program_.states[static_cast<size_t>(slot.state)].spec.name);
+        if (!found && slot.state != kNone && !written[static_cast<size_t>(slot.state)] &&
+            !finite(static_cast<SlotId>(&slot - program_.slots.data())))
+            found = fmt::format("\"{}\" was not finite before the step began", program_.states[static_cast<size_t>(slot.state)].spec.name);
     for (const auto& [name, slot] : program_.inputs)
-        if (!finite(slot)) return fmt::format("the input \"{}\" holds a number that is not finite", name);
-    for (size_t i = 0; i < end; ++i) {
-        kernels_[i]->run(context);
+        if (!found && !finite(slot)) found = fmt::format("the input \"{}\" holds a number that is not finite", name);
+    for (size_t i = 0; i < end; ++i) {  // to the end in any case: other ranks take part in its traffic
+        execute(i, context);
+        if (!kernels_[i]) queue(program_.instructions[i].queue).wait(place_[i]);
         for (const SlotId slot : program_.instructions[i].outputs)
-            if (!finite(slot))
-                return fmt::format("layer \"{}\" ({}, {}) was the first whose result was not finite", program_.instructions[i].layer,
-                                   text_of(program_.instructions[i]), name_of(program_.instructions[i].phase));
+            if (!found && !finite(slot))
+                found = fmt::format("layer \"{}\" ({}, {}) was the first whose result was not finite", program_.instructions[i].layer,
+                                    text_of(program_.instructions[i]), name_of(program_.instructions[i].phase));
     }
-    return std::nullopt;
+    finish_traffic();
+    return found;
 }
 
 }  // namespace convoy

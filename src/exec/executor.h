@@ -1,6 +1,7 @@
 // Runs a program: owns its arena, binds its kernels once, and then executes step after step without allocating or looking anything up.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "base/trace.h"
 #include "exec/state.h"
+#include "exec/traffic.h"
 #include "kernels/backend.h"
 #include "program/program.h"
 
@@ -15,13 +17,16 @@ namespace convoy {
 
 class Executor {
   public:
-    // Binds the program to the backend and to the state, which must have been bound to the program and must outlive the executor.
-    Executor(Program program, Backend& backend, const State& state);
+    // Binds the program to the backend and to the state, which must have been bound to the program and must outlive the executor. A program with
+    // traffic needs a link; making the executor is then collective over the ranks.
+    Executor(Program program, Backend& backend, const State& state, Link* link = nullptr);
 
     const Program& program() const { return program_; }
 
     // Copies a tensor into an input. Bug when its shape or type is not the input's.
     void set_input(SlotId slot, const Tensor& tensor);
+    // Gives an input by name as a whole: every form of it takes its part. Nothing happens on a rank that reads none of it.
+    void set_whole_input(std::string_view name, const Tensor& whole);
     // Copies a slot (an output) into `tensor`, which has its shape and type.
     void read(SlotId slot, Tensor& tensor) const;
     Tensor read(SlotId slot) const;
@@ -44,15 +49,28 @@ class Executor {
     int64_t arena_bytes() const { return arena_->bytes(); }
 
   private:
+    using Clock = std::chrono::steady_clock;
+    struct Span {
+        Clock::time_point begin, end;
+    };
+
     Operand operand(SlotId slot) const;
     std::unique_ptr<Kernel> prepare(const Instruction& instruction);
+    void prepare_traffic(size_t index, Link& link);
+    TrafficQueue& queue(Queue q) { return queues_[q == Queue::Gradient ? 1 : 0]; }
+    void execute(size_t index, const StepContext& context);
+    void finish_traffic();
     bool finite(SlotId slot) const;
 
     Program program_;
     Backend& backend_;
     const State& state_;
     std::unique_ptr<Memory> arena_;
-    std::vector<std::unique_ptr<Kernel>> kernels_;
+    std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
+    std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
+    std::array<TrafficQueue, 2> queues_;
+    bool timing_ = false;
+    std::vector<Span> spans_;
     SlotId watched_ = kNone;
     size_t watched_after_ = 0;  // the instruction that computes it
     Tensor watched_value_;

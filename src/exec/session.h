@@ -16,6 +16,8 @@ struct SessionOptions {
     int threads = 1;
     int device = 0;
     uint64_t seed = 1;
+    Plan plan = Plan::single();
+    Link* link = nullptr;  // to the other ranks of the plan; must outlive the session
 };
 
 class Session {

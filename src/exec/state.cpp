@@ -1,7 +1,11 @@
 #include "exec/state.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/random.h"
+#include "place/transfers.h"
+#include "program/placed_graph.h"
 
 namespace convoy {
 
@@ -33,19 +37,30 @@ Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed) {
 }
 
 void State::bind(const Program& program, uint64_t seed) {
-    for (const StateBinding& binding : program.states) {
-        const std::string& name = binding.spec.name;
-        if (const auto known = entries_.find(name); known != entries_.end()) {
-            const StateBinding& old = known->second.binding;
-            require(old.spec.shape == binding.spec.shape, "state \"{}\" is {} here, but a program wants it as {}", name,
-                    to_string(old.spec.shape), to_string(binding.spec.shape));
-            CONVOY_CHECK(old.layout == binding.layout && old.desc == binding.desc, "two programs place state \"{}\" differently", name);
-            continue;
-        }
-        entries_.emplace(name, Entry{binding, backend_.allocate(binding.bytes)});
-        specs_.push_back(binding.spec);
-        backend_.upload(initial_value(binding.spec, binding.desc.dtype, seed), operand(name));
+    std::vector<std::pair<const StateBinding*, bool>> all;
+    for (const StateBinding& binding : program.states) all.emplace_back(&binding, true);
+    for (const StateBinding& binding : program.elsewhere) all.emplace_back(&binding, false);
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first->order < b.first->order; });
+    for (const auto& [binding, here] : all) add(*binding, program, here, seed);
+}
+
+void State::add(const StateBinding& binding, const Program& program, bool here, uint64_t seed) {
+    const std::string& name = binding.spec.name;
+    if (const auto known = entries_.find(name); known != entries_.end()) {
+        const StateBinding& old = known->second.binding;
+        require(old.spec.shape == binding.spec.shape, "state \"{}\" is {} here, but a program wants it as {}", name,
+                to_string(old.spec.shape), to_string(binding.spec.shape));
+        CONVOY_CHECK(old.layout == binding.layout && old.desc == binding.desc && here == (known->second.memory != nullptr),
+                     "two programs place state \"{}\" differently", name);
+        return;
     }
+    const Grid& grid = program.grids[static_cast<size_t>(binding.distribution.grid)];
+    if (here) dtype_ = binding.desc.dtype;
+    entries_.emplace(name, Entry{binding, grid, here ? backend_.allocate(binding.bytes) : nullptr});
+    specs_.push_back(binding.spec);
+    if (!here) return;
+    const Tensor whole = initial_value(binding.spec, binding.desc.dtype, seed);
+    backend_.upload(part_of(whole, {binding.desc.origin, binding.desc.shape}), operand(name));
 }
 
 const State::Entry& State::entry(const std::string& name) const {
@@ -56,10 +71,50 @@ const State::Entry& State::entry(const std::string& name) const {
 
 Operand State::operand(const std::string& name) const {
     const Entry& e = entry(name);
+    CONVOY_CHECK(e.memory, "state \"{}\" lies on other ranks", name);
     return {e.memory->data(), e.binding.desc, e.binding.layout};
 }
 
 Tensor State::read(const std::string& name) const {
+    const Entry& e = entry(name);
+    if (!link_ || link_->size() == 1) return read_part(name);
+    // Everyone gets all of it, from whoever holds it.
+    const Shape& shape = e.binding.spec.shape;
+    Holding have{e.grid.ranks, owned_boxes(e.binding.distribution, e.grid, shape)}, want;
+    for (Rank r = 0; r < link_->size(); ++r) {
+        want.ranks.push_back(r);
+        want.boxes.push_back(Box::whole(shape));
+    }
+    const Rank me = link_->rank();
+    const Tensor part = e.memory ? read_part(name) : Tensor();
+    // The type is the same wherever it lies; a rank without a part learns it from the first of its own states.
+    const DType dtype = e.memory ? part.dtype() : dtype_;
+    Tensor whole(shape, dtype);
+    std::vector<Tensor> wires;
+    std::vector<std::pair<size_t, Box>> arrivals;
+    std::vector<Outgoing> sends;
+    std::vector<Incoming> receives;
+    const auto pieces = transfers(have, want);
+    wires.reserve(pieces.size());
+    const Box here = e.memory ? Box{e.binding.desc.origin, e.binding.desc.shape} : Box{};
+    for (const Piece& piece : pieces) {
+        if (piece.from == me && piece.to == me) {
+            put_part(whole, piece.box, part_of(part, piece.box.within(here)));
+        } else if (piece.from == me) {
+            wires.push_back(part_of(part, piece.box.within(here)));
+            sends.push_back({piece.to, 0, {wires.back().data(), static_cast<size_t>(wires.back().bytes())}});
+        } else if (piece.to == me) {
+            wires.emplace_back(piece.box.shape, dtype);
+            arrivals.emplace_back(wires.size() - 1, piece.box);
+            receives.push_back({piece.from, 0, {wires.back().data(), static_cast<size_t>(wires.back().bytes())}});
+        }
+    }
+    link_->channel(Lane::Service).exchange(sends, receives);
+    for (const auto& [wire, box] : arrivals) put_part(whole, box, wires[wire]);
+    return whole;
+}
+
+Tensor State::read_part(const std::string& name) const {
     const Entry& e = entry(name);
     Tensor tensor(e.binding.desc.shape, e.binding.desc.dtype);
     backend_.download(operand(name), tensor);
@@ -70,13 +125,14 @@ void State::write(const std::string& name, const Tensor& tensor) {
     const Entry& e = entry(name);
     require(tensor.shape() == e.binding.spec.shape, "tensor \"{}\" is {}, but the model expects {}", name, to_string(tensor.shape()),
             to_string(e.binding.spec.shape));
+    if (!e.memory) return;
     require(is_floating(tensor.dtype()), "tensor \"{}\" holds {}, expected floating point numbers", name, name_of(tensor.dtype()));
-    backend_.upload(tensor.to(e.binding.desc.dtype), operand(name));
+    backend_.upload(part_of(tensor, {e.binding.desc.origin, e.binding.desc.shape}).to(e.binding.desc.dtype), operand(name));
 }
 
 int64_t State::bytes() const {
     int64_t total = 0;
-    for (const auto& [name, e] : entries_) total += e.memory->bytes();
+    for (const auto& [name, e] : entries_) total += e.memory ? e.memory->bytes() : 0;
     return total;
 }
 

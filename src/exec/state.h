@@ -1,5 +1,5 @@
 // The state of a run: parameters, optimizer slots and running statistics, by name. Programs (training, last batch, evaluation) bind to the same
-// state; outside it is seen as global, plain tensors, so that any plan can read what any other wrote.
+// state; outside it is seen as global, plain tensors, so that any plan can read what any other wrote. With a link, each rank holds its part.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/link.h"
 #include "kernels/backend.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
@@ -15,7 +16,7 @@ namespace convoy {
 
 class State {
   public:
-    explicit State(Backend& backend) : backend_(backend) {}
+    explicit State(Backend& backend, Link* link = nullptr) : backend_(backend), link_(link) {}
 
     // Makes room for those states of the program that are not here yet and gives them their first values, drawn from `seed`, the tensor's name
     // and the element's index alone. Error when a state is here with another shape, Bug when with another layout.
@@ -27,8 +28,11 @@ class State {
     // In the order in which they were bound.
     const std::vector<StateSpec>& specs() const { return specs_; }
 
+    // The whole tensor. With a link all ranks must ask for it at the same time, and all get it.
     Tensor read(const std::string& name) const;
-    // Converts the floating type as needed. Error names the tensor when there is none of that name or its shape differs.
+    // What this rank holds of it.
+    Tensor read_part(const std::string& name) const;
+    // Gives the whole tensor; every rank keeps its part. Converts the floating type as needed. Error names the tensor when there is none of that name or its shape differs.
     void write(const std::string& name, const Tensor& tensor);
 
     // Memory held, as allocated.
@@ -37,13 +41,17 @@ class State {
   private:
     struct Entry {
         StateBinding binding;
-        std::unique_ptr<Memory> memory;
+        Grid grid;
+        std::unique_ptr<Memory> memory;  // none: other ranks hold it
     };
+    void add(const StateBinding& binding, const Program& program, bool here, uint64_t seed);
     const Entry& entry(const std::string& name) const;
 
     Backend& backend_;
+    Link* link_;
     std::map<std::string, Entry> entries_;
     std::vector<StateSpec> specs_;
+    DType dtype_ = DType::f32;  // of states
 };
 
 // The first value of a state, as a whole.

@@ -27,12 +27,18 @@ class Gradients {
   public:
     explicit Gradients(Graph& graph) : graph_(graph), parts_(graph.values().size()) {}
 
-    void add(ValueId value, ValueId gradient) { parts_[static_cast<size_t>(value)].push_back(gradient); }
+    void add(ValueId value, ValueId gradient) {
+        graph_.mark_gradient(gradient, value);
+        parts_[static_cast<size_t>(value)].push_back(gradient);
+    }
 
     ValueId sum(ValueId value, const std::string& layer) {
         auto& parts = parts_[static_cast<size_t>(value)];
         if (parts.empty()) return kNone;
-        if (parts.size() > 1) parts = {graph_.add1(AddOp{}, parts, layer)};
+        if (parts.size() > 1) {
+            parts = {graph_.add1(AddOp{}, parts, layer)};
+            graph_.mark_gradient(parts[0], value);
+        }
         return parts[0];
     }
 

@@ -292,6 +292,12 @@ Count count(const UpdateOp& op, const Types& in, const Types&) { return count(op
 Count count(const LambDirectionOp& op, const Types& in, const Types&) { return count(op.rule, op.clipped, size(in[0])); }
 Count count(const LambApplyOp&, const Types& in, const Types&) { return elementwise(2 * size(in[0]) + 4, 6); }
 
+// --- Between ranks ---
+
+Count count(const PackOp&, const Types&, const Types&) { return {}; }
+Count count(const UnpackOp&, const Types&, const Types&) { return {}; }
+Count count(const MergeStatsOp&, const Types& in, const Types& out) { return reduction(in[0], out[0]); }
+
 // Named apart from `count`: an op without its own overload would otherwise convert to Op and call this again.
 Count count_op(const Op& op, const Types& in, const Types& out) {
     return std::visit([&](const auto& o) { return count(o, in, out); }, op);

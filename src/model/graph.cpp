@@ -101,4 +101,9 @@ std::optional<ValueId> Graph::find_state(const std::string& name) const {
     return at->second;
 }
 
+void Graph::mark_gradient(ValueId gradient, ValueId of) {
+    ValueId& known = values_[static_cast<size_t>(gradient)].gradient_of;
+    if (known == kNone) known = of;
+}
+
 }  // namespace convoy

@@ -45,6 +45,7 @@ struct Value {
     NodeId producer = kNone;  // kNone: a graph input or a state
     int state = kNone;        // index into Graph::states()
     int micro_batch = 0;
+    ValueId gradient_of = kNone;  // the value whose gradient this is, or a part of it
 };
 
 struct Node {
@@ -77,6 +78,8 @@ class Graph {
     ValueId add1(const Op& op, const std::vector<ValueId>& inputs, const std::string& layer);
     void add_output(const std::string& name, ValueId value);
     void add_store(ValueId state, ValueId value);
+    // Notes that `gradient` is (a part of) the gradient of `of`. The first note counts: a sum hands its gradient on to all its terms.
+    void mark_gradient(ValueId gradient, ValueId of);
 
     // What nodes added from now on belong to.
     void set_phase(Phase phase) { phase_ = phase; }

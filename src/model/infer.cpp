@@ -512,6 +512,27 @@ Types infer_op(const LambApplyOp&, const Types& in) {
     return {in[0]};
 }
 
+int64_t elements_of(const std::vector<Box>& boxes) {
+    int64_t total = 0;
+    for (const Box& box : boxes) total += numel(box.shape);
+    return total;
+}
+
+Types infer_op(const PackOp& op, const Types& in) {
+    expect_count(in, 1);
+    for (const Box& box : op.boxes)
+        require(contains(Box::whole(in[0].shape), box), "box {} is not inside {}", to_string(box), to_string(in[0].shape));
+    return {{{elements_of(op.boxes)}, in[0].element}};
+}
+// The shape of the result is not the op's to know: only the compiler makes these, and it does.
+Types infer_op(const UnpackOp&, const Types&) { fail("unpack has no shape of its own"); }
+Types infer_op(const MergeStatsOp& op, const Types& in) {
+    expect_count(in, 1);
+    require(in[0].shape.size() == 3 && in[0].shape[1] == 2 && in[0].shape[0] == static_cast<int64_t>(op.counts.size()),
+            "{} statistics of {} parts", to_string(in[0].shape), op.counts.size());
+    return {precise(in[0].shape.slice(1))};
+}
+
 }  // namespace
 
 std::vector<ValueType> infer(const Op& op, const std::vector<ValueType>& inputs) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/window.h"
-#include "tensor/dims.h"
+#include "tensor/box.h"
 
 namespace convoy {
 
@@ -342,6 +342,23 @@ struct LambApplyOp {  // w, r, hyper, |w|^2, |r|^2 -> new w
     bool operator==(const LambApplyOp&) const = default;
 };
 
+// --- Between ranks: what the compiler puts around traffic. A wire is a flat tensor: boxes one after the other, each dense and row-major. -------
+
+struct PackOp {  // x -> wire: these boxes of x
+    std::vector<Box> boxes;
+    bool operator==(const PackOp&) const = default;
+};
+struct UnpackOp {  // wire, [x] -> y: the wire's boxes at their places in y, and a box of x (when it is not empty) at `kept_at`
+    std::vector<Box> boxes;
+    Box kept;
+    Dims kept_at;
+    bool operator==(const UnpackOp&) const = default;
+};
+struct MergeStatsOp {  // parts[P,2,cells] -> stats[2,cells] of all elements together
+    std::vector<int64_t> counts;  // elements behind the statistics of each part; 0 is no part at all
+    bool operator==(const MergeStatsOp&) const = default;
+};
+
 using Op =
     std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
                  LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, AveragePoolOp,
@@ -350,7 +367,8 @@ using Op =
                  CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp, UnaryOp, UnaryGradOp,
                  PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, DropoutOp, AddOp, MulOp, ScaleOp, ExpandOp, SumToOp,
                  ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp, CrossEntropyOp, CrossEntropyGradOp, TargetWeightOp, ErrorLossOp,
-                 ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp, LambDirectionOp, LambApplyOp>;
+                 ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp, LambDirectionOp, LambApplyOp, PackOp, UnpackOp,
+                 MergeStatsOp>;
 
 // "conv", "conv_grad_input", ...: one lower-case word per op.
 std::string_view name_of(const Op& op);

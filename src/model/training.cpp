@@ -231,6 +231,7 @@ Graph training_graph(const Model& model, const Optimizer& optimizer, const Train
             if (parts[i] == kNone) continue;
             gradients[i] =
                 gradients[i] == kNone ? parts[i] : graph.add1(AddOp{}, {gradients[i], parts[i]}, graph.value(parameters[i]).name);
+            graph.mark_gradient(gradients[i], parameters[i]);
         }
     }
     std::vector<Learned> learned;

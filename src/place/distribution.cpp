@@ -110,15 +110,6 @@ Box held_box(const Distribution& d, const Grid& grid, const Shape& shape, Rank r
     return box;
 }
 
-Box intersection(const Box& a, const Box& b) {
-    Box box = a;
-    for (int i = 0; i < a.origin.size(); ++i) {
-        box.origin[i] = std::max(a.origin[i], b.origin[i]);
-        box.shape[i] = std::max<int64_t>(0, std::min(a.origin[i] + a.shape[i], b.origin[i] + b.shape[i]) - box.origin[i]);
-    }
-    return box;
-}
-
 Json to_json(const Distribution& d) {
     Json splits = Json::array();
     for (const DimSplit& s : d.splits) splits.push_back({{"dim", s.dim}, {"axes", s.axes}, {"cuts", s.cuts}});

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "place/grid.h"
-#include "tensor/dims.h"
+#include "tensor/box.h"
 
 namespace convoy {
 
@@ -32,13 +32,6 @@ struct Distribution {
     bool operator==(const Distribution&) const = default;
 };
 
-// A box of a tensor: where it begins and how large it is.
-struct Box {
-    Dims origin;
-    Shape shape;
-    bool operator==(const Box&) const = default;
-};
-
 // Offsets that cut `length` into `parts`, the first length % parts of which are longer by one.
 std::vector<int64_t> even_cuts(int64_t length, int parts);
 // Offsets in proportion to the weights (largest remainder first); a part of weight 0 is empty. Error when no weight is positive.
@@ -54,9 +47,6 @@ void validate(const Distribution& distribution, const Grid& grid, const Shape& s
 Box owned_box(const Distribution& distribution, const Grid& grid, const Shape& shape, Rank rank);
 // What `rank` holds: its box grown by the halo, inside the tensor.
 Box held_box(const Distribution& distribution, const Grid& grid, const Shape& shape, Rank rank);
-// The part that two boxes share; empty (some dim 0) when they do not meet.
-Box intersection(const Box& a, const Box& b);
-
 Json to_json(const Distribution& distribution);
 Distribution distribution_from_json(const Json& json);
 

@@ -59,7 +59,19 @@ class Choosing {
         return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / kCopyBytesPerSecond;
     }
 
+    // Wires are plain. A gradient is summed in the layout of its parameter, which is the same on all ranks.
+    Candidate choose_traffic(const LocalNode& node) {
+        const auto* collective = std::get_if<Collective>(&*node.traffic);
+        const bool in_place = collective && collective->kind == Collective::Kind::AllReduce;
+        Layout layout;
+        if (in_place && node.like != kNone && fixed_[static_cast<size_t>(node.like)]) layout = value(node.like).layout;
+        Candidate candidate{.algorithm = "traffic", .inputs = {layout}, .outputs = {layout}};
+        if (in_place) candidate.in_place = {{0, 0}};
+        return candidate;
+    }
+
     Candidate choose(const LocalNode& node) {
+        if (node.traffic) return choose_traffic(node);
         auto candidates = target_.candidates(node.problem);
         CONVOY_CHECK(!candidates.empty(), "{} has no way to compute {} \"{}\"", target_.name(), text_of(node.problem), node.layer);
         double best_seconds = std::numeric_limits<double>::infinity();

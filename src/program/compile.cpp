@@ -5,12 +5,24 @@
 namespace convoy {
 
 Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options) {
-    LocalGraph local = lower(graph, plan, target, options.dtype, options.rank);
+    const PlacedGraph placed = place(graph, plan);
+    LocalGraph local = lower(graph, placed, plan, target, options.dtype, options.rank);
     fuse(local, target);
     schedule(local);
-    choose(local, target, options.share_state_with);
+    // States lie alike on all ranks, so that gradients can be summed as they lie: the first rank decides.
+    const Rank first = plan.grids[0].ranks[0];
+    Program agreed;
+    const Program* share = options.share_state_with;
+    if (!share && options.rank != first) {
+        CompileOptions as_first = options;
+        as_first.rank = first;
+        agreed = compile(graph, plan, target, as_first);
+        share = &agreed;
+    }
+    choose(local, target, share);
     Program program = plan_memory(local, options.reuse_memory);
     program.rank = options.rank;
+    program.grids = plan.grids;
     program.target = target.name();
     program.dtype = options.dtype;
     return program;

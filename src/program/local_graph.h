@@ -1,9 +1,11 @@
 // The compiler's own form between graph and program: local problems over local values, in execution order.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "program/placed_graph.h"
 #include "program/plan.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -18,6 +20,8 @@ struct LocalValue {
     bool input = false;   // given from outside
     bool output = false;  // read from outside after the step
     Layout layout;        // set when candidates are chosen
+    ValueId value = kNone;
+    bool partial = false;
 };
 
 struct LocalNode {
@@ -29,6 +33,10 @@ struct LocalNode {
     double work = 0;
     Candidate candidate;  // set when candidates are chosen
     bool copy = false;    // a copy between layouts or types; the problem is then empty
+    std::optional<Action> traffic;  // a collective or an exchange; the problem is then empty
+    Queue queue = Queue::Compute;
+    int64_t sent = 0;
+    int like = kNone;  // of an allreduce: the state in whose layout it runs
 };
 
 // `value` becomes the next version of the state that entered as `state`.
@@ -39,12 +47,12 @@ struct LocalStore {
 struct LocalGraph {
     std::vector<LocalValue> values;
     std::vector<LocalNode> nodes;
-    std::vector<StateBinding> states;
+    std::vector<StateBinding> states, elsewhere;
     std::vector<LocalStore> stores;
     std::vector<Binding> inputs, outputs;  // slot: local value
 };
 
-LocalGraph lower(const Graph& graph, const Plan& plan, const Target& target, DType dtype, Rank rank);
+LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank);
 void fuse(LocalGraph& graph, const Target& target);
 void schedule(LocalGraph& graph);
 void choose(LocalGraph& graph, const Target& target, const Program* share_state_with);

@@ -1,4 +1,7 @@
-// The buffer plan. A *storage* is a piece of memory with a lifetime; several values may share one (a view, a result written in the place of an
+// The buffer plan. Traffic runs beside the computation: it begins when the list reaches it and is surely over where a computation waits for it (or
+// for a later one of its queue), so what it reads and writes lives at least from the one point to the other.
+//
+// A *storage* is a piece of memory with a lifetime; several values may share one (a view, a result written in the place of an
 // input). Storages whose lifetimes do not meet may overlap: the largest are placed first, each at the lowest offset that is free.
 #include <algorithm>
 #include <numeric>
@@ -84,12 +87,36 @@ class MemoryPlanner {
     const LocalValue& value(int v) const { return graph_.values[static_cast<size_t>(v)]; }
     int root(int v) const { return root_[static_cast<size_t>(v)]; }
 
-    // A reshape of plain memory, or a copy to a layout that lies in memory alike, is only another name for it. Not for a state that this program
-    // overwrites: its old value would change.
+    // Whether the boxes, one after the other, are the tensor itself in row-major order.
+    static bool in_order(const std::vector<Box>& boxes, const Shape& shape) {
+        const Dims strides = row_major_strides(shape);
+        int64_t next = 0;
+        for (const Box& box : boxes) {
+            int64_t first = 0;
+            bool started = false;  // past the first dim that is longer than one, all must be whole
+            for (int d = 0; d < shape.size(); ++d) {
+                first += box.origin[d] * strides[d];
+                if (started && box.shape[d] != shape[d]) return false;
+                started = started || box.shape[d] > 1;
+            }
+            if (box.empty()) continue;
+            if (first != next) return false;
+            next += numel(box.shape);
+        }
+        return next == numel(shape);
+    }
+
+    // A reshape of plain memory, packing what lies in order already, or a copy to a layout that lies in memory alike, is only another name for
+    // it. Not for a state that this program overwrites: its old value would change.
     bool is_view(const LocalNode& node) const {
+        if (node.traffic || node.inputs.empty()) return false;
         const LocalValue &in = value(node.inputs[0]), &out = value(node.outputs[0]);
-        const bool reshape = !node.copy && node.problem.steps.size() == 1 && std::holds_alternative<ReshapeOp>(node.problem.steps[0].op) &&
-                             in.layout.is_plain() && out.layout.is_plain();
+        const bool plain = !node.copy && node.problem.steps.size() == 1 && in.layout.is_plain() && out.layout.is_plain();
+        const Op* op = plain ? &node.problem.steps[0].op : nullptr;
+        const auto* pack = op ? std::get_if<PackOp>(op) : nullptr;
+        const auto* unpack = op ? std::get_if<UnpackOp>(op) : nullptr;
+        const bool reshape = op && (std::holds_alternative<ReshapeOp>(*op) || (pack && in_order(pack->boxes, in.desc.shape)) ||
+                                    (unpack && unpack->kept.empty() && in_order(unpack->boxes, out.desc.shape)));
         const bool relabel = node.copy && in.desc.dtype == out.desc.dtype && equivalent(in.desc.shape, in.layout, out.layout);
         if (out.state != kNone || !(reshape || relabel)) return false;
         const int state = value(root(node.inputs[0])).state;
@@ -109,8 +136,49 @@ class MemoryPlanner {
             for (const int v : node.inputs) last_[static_cast<size_t>(root(v))] = at;
             ++at;
         }
+        read_last_ = last_;
+        find_waits();
+        at = 0;
+        for (const LocalNode& node : graph_.nodes) {
+            if (is_view(node)) continue;
+            if (node.traffic)
+                for (const auto* list : {&node.inputs, &node.outputs})
+                    for (const int v : *list) {
+                        int& last = last_[static_cast<size_t>(root(v))];
+                        last = std::max(last, over_[static_cast<size_t>(at)]);
+                    }
+            ++at;
+        }
         for (size_t v = 0; v < root_.size(); ++v)
             if (graph_.values[v].input || graph_.values[v].output) last_[static_cast<size_t>(root_[v])] = at;
+    }
+
+    // What every instruction waits for on other queues, and for traffic the instruction at which it is surely over.
+    void find_waits() {
+        std::vector<int> maker(graph_.values.size(), kNone);  // of each root: the traffic that wrote it
+        std::vector<Queue> queue;
+        int at = 0;
+        for (const LocalNode& node : graph_.nodes) {
+            if (is_view(node)) continue;
+            std::vector<int> waits;
+            for (const int v : node.inputs) {
+                const int by = maker[static_cast<size_t>(root(v))];
+                if (by != kNone && queue[static_cast<size_t>(by)] != node.queue && std::find(waits.begin(), waits.end(), by) == waits.end())
+                    waits.push_back(by);
+            }
+            for (const int v : node.outputs) maker[static_cast<size_t>(root(v))] = node.traffic ? at : kNone;
+            waits_.push_back(std::move(waits));
+            queue.push_back(node.queue);
+            ++at;
+        }
+        over_.assign(static_cast<size_t>(at), at);
+        for (int i = 0; i < at; ++i) {
+            if (queue[static_cast<size_t>(i)] != Queue::Compute) continue;
+            for (const int w : waits_[static_cast<size_t>(i)])
+                for (int t = 0; t <= w; ++t)
+                    if (queue[static_cast<size_t>(t)] == queue[static_cast<size_t>(w)])
+                        over_[static_cast<size_t>(t)] = std::min(over_[static_cast<size_t>(t)], i);
+        }
     }
 
     void emit_values() {
@@ -120,9 +188,12 @@ class MemoryPlanner {
                                       .desc = from.desc,
                                       .layout = from.layout,
                                       .bytes = bytes_of(from.desc.shape, from.desc.dtype, from.layout),
-                                      .state = value(root_[v]).state});
+                                      .state = value(root_[v]).state,
+                                      .value = from.value,
+                                      .partial = from.partial});
         }
         program_.states = graph_.states;
+        program_.elsewhere = graph_.elsewhere;
         for (StateBinding& state : program_.states) {
             state.bytes = bytes_of(state.desc.shape, state.desc.dtype, state.layout);
             program_.memory.state_bytes += state.bytes;
@@ -150,7 +221,13 @@ class MemoryPlanner {
                                 .work = node.work};
         for (const int v : node.inputs) instruction.bytes += program_.slot(v).bytes;
         for (const int v : node.outputs) instruction.bytes += program_.slot(v).bytes;
-        if (node.copy) {
+        instruction.queue = node.queue;
+        instruction.waits = waits_[static_cast<size_t>(at)];
+        instruction.sent = node.sent;
+        if (node.traffic) {
+            instruction.action = *node.traffic;
+            instruction.dtype = program_.slot(node.inputs[0]).desc.dtype;
+        } else if (node.copy) {
             instruction.action = Copy{};
         } else {
             const int64_t workspace = node.candidate.workspace_bytes;
@@ -170,7 +247,8 @@ class MemoryPlanner {
         for (const auto& [o, i] : node.candidate.in_place) {
             const int in = root(node.inputs[static_cast<size_t>(i)]);
             const int storage = storage_[static_cast<size_t>(in)];
-            if (o != output || storage == kNone || last_[static_cast<size_t>(in)] != at ||
+            const int last = (node.traffic ? read_last_ : last_)[static_cast<size_t>(in)];
+            if (o != output || storage == kNone || last != at ||
                 program_.slot(in).bytes != program_.slot(out).bytes)
                 continue;
             if (read_or_taken_otherwise(node, in, static_cast<size_t>(i))) continue;
@@ -193,8 +271,11 @@ class MemoryPlanner {
     const LocalGraph& graph_;
     bool reuse_;
     std::vector<int> root_;     // of each value: itself, or what it is a view of
-    std::vector<int> last_;     // of each root: the last instruction that reads it
+    std::vector<int> last_;     // of each root: the last instruction that reads it, or at which traffic that uses it is over
+    std::vector<int> read_last_;  // the same without traffic's end
     std::vector<int> storage_;  // of each root in the arena: index into spans_
+    std::vector<std::vector<int>> waits_;  // of each instruction
+    std::vector<int> over_;                // of each instruction that is traffic: where it is surely over
     std::vector<StorageSpan> spans_;
     std::vector<std::pair<int, int>> workspaces_;  // instruction, span
     Program program_;

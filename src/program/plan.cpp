@@ -72,6 +72,7 @@ Json to_json(const Plan& plan) {
                           {"weight", to_json(entry.weight)},
                           {"output", to_json(entry.output)},
                           {"batch_norm", entry.global_norm ? "global" : "local"}});
+        if (entry.state_axis >= 0) layers.back()["state_axis"] = entry.state_axis;
     }
     return {{"grids", grids}, {"layers", layers}};
 }
@@ -91,6 +92,9 @@ Plan plan_from_json(const Json& json) {
             const std::string norm = entry.value("batch_norm", "global");
             require(norm == "global" || norm == "local", "batch_norm is \"{}\", expected \"global\" or \"local\"", norm);
             layer.global_norm = norm == "global";
+            layer.state_axis = entry.value("state_axis", -1);
+            require(layer.state_axis < static_cast<int>(axes), "layers \"{}\" shard their state along axis {}, but their grid has {}",
+                    layer.layers, layer.state_axis, axes);
             plan.layers.push_back(layer);
         }
     } catch (const Json::exception& e) {

@@ -18,7 +18,7 @@ struct AxisPlacement {
     bool operator==(const AxisPlacement&) const = default;
 };
 
-// One entry per axis of the layer's grid; empty: replicated along all.
+// One entry per axis of the layer's grid; empty: left to the compiler, which follows the layer's inputs.
 using Placement = std::vector<AxisPlacement>;
 
 struct LayerPlan {
@@ -26,6 +26,7 @@ struct LayerPlan {
     int grid = 0;
     Placement input, weight, output;
     bool global_norm = true;  // batch norm over the whole batch, or each rank's own part
+    int state_axis = -1;      // optimizer state is cut along this axis of the grid; -1: it lies as its parameter does
     bool operator==(const LayerPlan&) const = default;
 };
 

@@ -12,13 +12,13 @@ Problem Problem::single(const Op& op, std::vector<TensorDesc> inputs, std::vecto
     problem.outputs = static_cast<int>(outputs.size());
     problem.compute = compute;
     ProblemStep step{op, {}, {}};
-    for (auto& t : inputs) {
+    for (const auto& t : inputs) {
         step.inputs.push_back(static_cast<int>(problem.tensors.size()));
-        problem.tensors.push_back(std::move(t));
+        problem.tensors.push_back(t);
     }
-    for (auto& t : outputs) {
+    for (const auto& t : outputs) {
         step.outputs.push_back(static_cast<int>(problem.tensors.size()));
-        problem.tensors.push_back(std::move(t));
+        problem.tensors.push_back(t);
     }
     problem.steps.push_back(std::move(step));
     return problem;

@@ -37,11 +37,11 @@ std::string text_of(const Instruction& instruction) {
     if (const auto* compute = std::get_if<Compute>(&instruction.action)) return text_of(compute->problem);
     if (std::holds_alternative<Copy>(instruction.action)) return "copy";
     if (const auto* collective = std::get_if<Collective>(&instruction.action)) {
-        constexpr std::array<std::string_view, 4> names{"allreduce", "reduce-scatter", "allgather", "all-to-all"};
+        constexpr std::array<std::string_view, 3> names{"allreduce", "reduce-scatter", "allgather"};
         return fmt::format("{} over {}", names[static_cast<size_t>(collective->kind)], collective->group.size());
     }
-    const auto& transfer = std::get<Transfer>(instruction.action);
-    return fmt::format("{} rank {}", transfer.send ? "send to" : "receive from", transfer.peer);
+    const auto& exchange = std::get<Exchange>(instruction.action);
+    return fmt::format("exchange, to {} and from {}", exchange.sends.size(), exchange.receives.size());
 }
 
 SlotId Program::input(std::string_view name) const { return find(inputs, name); }
@@ -52,6 +52,7 @@ Totals totals(const Program& program) {
     for (const Instruction& i : program.instructions) {
         sum.work += i.work;
         sum.bytes += i.bytes;
+        sum.sent += i.sent;
     }
     return sum;
 }
@@ -102,6 +103,7 @@ Json to_json(const Program& program) {
                    {"waits", in.waits},
                    {"work", in.work},
                    {"bytes", in.bytes},
+                   {"sent", in.sent},
                    {"inputs", operands(in.inputs)},
                    {"outputs", operands(in.outputs)}};
         if (const auto* compute = std::get_if<Compute>(&in.action)) {

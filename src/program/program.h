@@ -29,6 +29,8 @@ struct Slot {
     int64_t bytes = 0;
     int64_t offset = 0;  // in the arena
     int state = kNone;   // index into Program::states; the offset is then unused
+    ValueId value = kNone;  // of the graph, of which this is (a part of) one form; kNone for wires
+    bool partial = false;   // a sum not yet reduced over ranks
 };
 
 struct Compute {
@@ -37,19 +39,23 @@ struct Compute {
     int64_t workspace_offset = 0, workspace_bytes = 0;
 };
 struct Copy {};  // one input, one output of the same shape; layout and floating type may differ
+// Every rank of the group runs the same one. A wire holds the pieces of all ranks, in the order of the group.
 struct Collective {
-    enum class Kind : uint8_t { AllReduce, ReduceScatter, AllGather, AllToAll };
-    enum class Reduce : uint8_t { Sum, MergeStatistics };
+    enum class Kind : uint8_t { AllReduce, ReduceScatter, AllGather };  // in place; wire -> own piece; own piece -> wire
     Kind kind = Kind::AllReduce;
-    Reduce reduce = Reduce::Sum;
     std::vector<Rank> group;
+    std::vector<int64_t> counts;  // elements of each rank's piece; AllReduce has none
 };
-struct Transfer {
-    bool send = true;
-    Rank peer = 0;
-    int tag = 0;
+// Messages to and from other ranks at once: the pieces of the wire that is sent, and of the one that is received, in order.
+struct Exchange {
+    struct Peer {
+        Rank rank = 0;
+        int64_t elements = 0;
+    };
+    std::vector<Peer> sends, receives;
 };
-using Action = std::variant<Compute, Copy, Collective, Transfer>;
+using Action = std::variant<Compute, Copy, Collective, Exchange>;
+inline bool is_traffic(const Action& action) { return std::holds_alternative<Collective>(action) || std::holds_alternative<Exchange>(action); }
 
 struct Instruction {
     Action action;
@@ -62,6 +68,7 @@ struct Instruction {
     DType dtype = DType::f32;
     double work = 0;    // operations
     int64_t bytes = 0;  // that must move: every operand once
+    int64_t sent = 0;   // bytes that this rank sends, with an algorithm that sends no more than it must
 };
 // "conv 3x3 pad 1"
 std::string text_of(const Instruction& instruction);
@@ -73,6 +80,7 @@ struct StateBinding {
     TensorDesc desc;
     Layout layout;
     int64_t bytes = 0;
+    int order = 0;  // among all states, the same on all ranks
 };
 
 struct Binding {
@@ -88,11 +96,13 @@ struct MemoryPlan {
 
 struct Program {
     Rank rank = 0;
+    std::vector<Grid> grids;
     std::string target;
     DType dtype = DType::f32;
     std::vector<Slot> slots;
     std::vector<Instruction> instructions;
-    std::vector<StateBinding> states;
+    std::vector<StateBinding> states;     // that this rank holds (a part of)
+    std::vector<StateBinding> elsewhere;  // that only others hold; without a part here
     std::vector<Binding> inputs, outputs;
     MemoryPlan memory;
 
@@ -106,6 +116,7 @@ struct Program {
 struct Totals {
     double work = 0;
     int64_t bytes = 0;
+    int64_t sent = 0;
 };
 Totals totals(const Program& program);
 

@@ -1,5 +1,6 @@
 // The order of execution. The graph's own order is kept, except that an update moves up to the point where its gradient is ready and nobody
-// reads the old value any more: its gradient's memory is then free for the rest of the backward pass.
+// reads the old value any more: its gradient's memory is then free for the rest of the backward pass. Gradient traffic moves up the same way and
+// runs beside the rest of the backward pass; what waits for it stays at the end.
 #include <algorithm>
 #include <numeric>
 
@@ -21,10 +22,17 @@ void schedule(LocalGraph& graph) {
         if (const int p = producer[static_cast<size_t>(store.value)]; p != kNone) overwrites[static_cast<size_t>(p)].push_back(store.state);
 
     std::vector<size_t> ready(count);
+    std::vector<bool> delayed(count, false);  // gradient traffic, and what needs its result
     for (size_t n = 0; n < count; ++n) {
         ready[n] = n;
         const LocalNode& node = graph.nodes[n];
         if (node.phase != Phase::Update) continue;
+        const auto waits_for_traffic = [&](int v) {
+            const int p = producer[static_cast<size_t>(v)];
+            return p != kNone && delayed[static_cast<size_t>(p)];
+        };
+        delayed[n] = node.queue == Queue::Gradient || std::any_of(node.inputs.begin(), node.inputs.end(), waits_for_traffic);
+        if (delayed[n] && node.queue != Queue::Gradient) continue;
         size_t at = 0;
         for (const int v : node.inputs)
             if (producer[static_cast<size_t>(v)] != kNone) at = std::max(at, ready[static_cast<size_t>(producer[static_cast<size_t>(v)])]);

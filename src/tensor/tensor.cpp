@@ -120,6 +120,39 @@ bool Tensor::operator==(const Tensor& other) const {
     return shape_ == other.shape_ && dtype_ == other.dtype_ && std::memcmp(data(), other.data(), static_cast<size_t>(bytes())) == 0;
 }
 
+namespace {
+
+// Calls fn(offset in the tensor, offset in the part, length) in bytes for every row of the box.
+template <class Fn>
+void for_each_row(const Tensor& tensor, const Box& box, const Fn& fn) {
+    CONVOY_CHECK(contains(Box::whole(tensor.shape()), box), "box {} of a tensor of {}", to_string(box), to_string(tensor.shape()));
+    if (box.empty()) return;
+    const int last = box.shape.size() - 1;
+    const int64_t item = size_of(tensor.dtype()), length = last < 0 ? 1 : box.shape[last], rows = numel(box.shape) / length;
+    const Dims strides = row_major_strides(tensor.shape());
+    for (int64_t row = 0; row < rows; ++row) {
+        int64_t offset = last < 0 ? 0 : box.origin[last], rest = row;
+        for (int d = last - 1; d >= 0; --d) {
+            offset += (box.origin[d] + rest % box.shape[d]) * strides[d];
+            rest /= box.shape[d];
+        }
+        fn(offset * item, row * length * item, length * item);
+    }
+}
+
+}  // namespace
+
+Tensor part_of(const Tensor& tensor, const Box& box) {
+    Tensor part(box.shape, tensor.dtype());
+    for_each_row(tensor, box, [&](int64_t at, int64_t to, int64_t bytes) { std::memcpy(part.data() + to, tensor.data() + at, static_cast<size_t>(bytes)); });
+    return part;
+}
+
+void put_part(Tensor& tensor, const Box& box, const Tensor& part) {
+    CONVOY_CHECK(part.shape() == box.shape && part.dtype() == tensor.dtype(), "a part of {} for box {}", to_string(part.shape()), to_string(box));
+    for_each_row(tensor, box, [&](int64_t at, int64_t from, int64_t bytes) { std::memcpy(tensor.data() + at, part.data() + from, static_cast<size_t>(bytes)); });
+}
+
 double element(const Tensor& tensor, int64_t index) { return load(tensor.data(), tensor.dtype(), index); }
 
 double relative_error(const Tensor& a, const Tensor& b, double floor) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "tensor/dims.h"
+#include "tensor/box.h"
 #include "tensor/dtype.h"
 
 namespace convoy {
@@ -70,6 +70,10 @@ class Tensor {
     DType dtype_ = DType::f32;
     Buffer buffer_;
 };
+
+// A box of a tensor, as a tensor of its own; and such a part put back into its place. Bug when the box is not inside.
+Tensor part_of(const Tensor& tensor, const Box& box);
+void put_part(Tensor& tensor, const Box& box, const Tensor& part);
 
 // One element as a double, whatever the type.
 double element(const Tensor& tensor, int64_t index);

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/file.h"

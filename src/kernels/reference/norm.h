@@ -23,6 +23,9 @@ template <class T>
 void reference(const BatchNormGradInputOp& op, const KernelArgs& args);
 template <class T>
 void reference(const BatchNormFixedGradInputOp& op, const KernelArgs& args);
+// Mean and variance of all parts together, from their counts, means and variances: nothing is subtracted that nearly cancels.
+template <class T>
+void reference(const MergeStatsOp& op, const KernelArgs& args);
 
 // How many cells there are is read from the statistics' shape, and their size from that of x.
 template <class T>

@@ -126,6 +126,31 @@ void reference(const BatchNormFixedGradInputOp& op, const KernelArgs& args) {
     });
 }
 
+template <class T>
+void reference(const MergeStatsOp& op, const KernelArgs& args) {
+    const auto parts = const_view<T>(args.inputs[0]);
+    const auto stats = view<T>(args.outputs[0]);
+    double total = 0;
+    for (const int64_t count : op.counts) total += static_cast<double>(count);
+    const auto over_parts = [&](const auto& term) {
+        double sum = 0;
+        for (size_t p = 0; p < op.counts.size(); ++p)
+            if (op.counts[p] > 0) sum += static_cast<double>(op.counts[p]) / total * term(static_cast<int64_t>(p));
+        return sum;
+    };
+    parallel_for(args.threads, stats.shape[1], [&](int64_t cell) {
+        const double mean = over_parts([&](int64_t p) -> double { return parts(p, 0, cell); });
+        const double variance = over_parts([&](int64_t p) {
+            const double off = parts(p, 0, cell) - mean;
+            return parts(p, 1, cell) + off * off;
+        });
+        stats(0, cell) = static_cast<T>(mean);
+        stats(1, cell) = static_cast<T>(variance);
+    });
+}
+
+template void reference<double>(const MergeStatsOp&, const KernelArgs&);
+template void reference<float>(const MergeStatsOp&, const KernelArgs&);
 template void reference<double>(const BatchStatsOp&, const KernelArgs&);
 template void reference<float>(const BatchStatsOp&, const KernelArgs&);
 template void reference<double>(const RunningStatsOp&, const KernelArgs&);

@@ -112,7 +112,9 @@ void reference(const CellNormGradInputOp& op, const KernelArgs& args) {
     const auto dx = view<T>(args.outputs[0]);
     const CellExtent e(op.cells, x.shape, stats.shape[1]);
     parallel_for(args.threads, e.count(), [&](int64_t cell) {
-        const double rstd64 = rstd_of(stats, cell, op.epsilon), size = static_cast<double>(e.size());
+        // The statistics and the sums are of whole cells, of which x may be a part.
+        const double size = static_cast<double>(numel(x.global) / stats.global[1]);
+        const double rstd64 = rstd_of(stats, cell, op.epsilon);
         // dx = rstd*(gamma*dy - sums0/size - xhat*sums1/size), with xhat = (x - mean)*rstd.
         const T mean = stats(0, cell), rstd = static_cast<T>(rstd64), shift = static_cast<T>(sums(0, cell) / size);
         const T slope = static_cast<T>(rstd64 * sums(1, cell) / size);

@@ -154,6 +154,36 @@ void reference(const ExpandOp&, const KernelArgs& args) {
 }
 
 template <class T>
+void reference(const PackOp& op, const KernelArgs& args) {
+    with_element(args.outputs[0], [&](auto zero) {
+        using E = decltype(zero);
+        const auto x = const_view<E>(args.inputs[0]);
+        E* wire = view<E>(args.outputs[0]).data;
+        for (const Box& box : op.boxes) {
+            copy<E>(args.threads, box.shape, {x.data + dot(box.origin, x.strides), x.strides}, {wire, row_major_strides(box.shape)});
+            wire += numel(box.shape);
+        }
+    });
+}
+
+template <class T>
+void reference(const UnpackOp& op, const KernelArgs& args) {
+    with_element(args.outputs[0], [&](auto zero) {
+        using E = decltype(zero);
+        const E* wire = const_view<E>(args.inputs[0]).data;
+        const auto y = view<E>(args.outputs[0]);
+        for (const Box& box : op.boxes) {
+            copy<E>(args.threads, box.shape, {wire, row_major_strides(box.shape)}, {y.data + dot(box.origin, y.strides), y.strides});
+            wire += numel(box.shape);
+        }
+        if (op.kept.empty()) return;
+        const auto x = const_view<E>(args.inputs[1]);
+        copy<E>(args.threads, op.kept.shape, {x.data + dot(op.kept.origin, x.strides), x.strides},
+                {y.data + dot(op.kept_at, y.strides), y.strides});
+    });
+}
+
+template <class T>
 void reference(const SumToOp&, const KernelArgs& args) {
     const auto x = const_view<T>(args.inputs[0]);
     const auto y = view<T>(args.outputs[0]);
@@ -192,6 +222,10 @@ template void reference<double>(const TransposeOp&, const KernelArgs&);
 template void reference<float>(const TransposeOp&, const KernelArgs&);
 template void reference<double>(const ExpandOp&, const KernelArgs&);
 template void reference<float>(const ExpandOp&, const KernelArgs&);
+template void reference<double>(const PackOp&, const KernelArgs&);
+template void reference<float>(const PackOp&, const KernelArgs&);
+template void reference<double>(const UnpackOp&, const KernelArgs&);
+template void reference<float>(const UnpackOp&, const KernelArgs&);
 template void reference<double>(const SumToOp&, const KernelArgs&);
 template void reference<float>(const SumToOp&, const KernelArgs&);
 

@@ -19,6 +19,10 @@ template <class T>
 void reference(const TransposeOp& op, const KernelArgs& args);
 template <class T>
 void reference(const ExpandOp& op, const KernelArgs& args);
+template <class T>
+void reference(const PackOp& op, const KernelArgs& args);
+template <class T>
+void reference(const UnpackOp& op, const KernelArgs& args);
 // Summed in double, in row-major order.
 template <class T>
 void reference(const SumToOp& op, const KernelArgs& args);

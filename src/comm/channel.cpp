@@ -1,0 +1,106 @@
+#include "comm/channel.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+
+namespace convoy {
+
+namespace {
+
+// "rank 1 (not responding), rank 3"
+std::string describe_missing(Transport& transport, Lane lane, const std::vector<Rank>& ranks) {
+    const auto answers = transport.arrivals_of(0, lane, ranks);  // any key: whether they answer is what counts
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < ranks.size(); ++i) texts.push_back(fmt::format("rank {}{}", ranks[i], answers[i] ? "" : " (not responding)"));
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+int64_t TrafficCount::total_bytes() const { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
+
+Channel::Channel(Transport& transport, Lane lane, std::chrono::milliseconds limit) : transport_(transport), lane_(lane), limit_(limit) {
+    set_label("");
+}
+
+void Channel::set_label(std::string_view layer) {
+    auto at = counts_.find(layer);
+    if (at == counts_.end()) at = counts_.emplace(std::string(layer), TrafficCount{}).first;
+    label_ = at->first;
+    counted_ = &at->second;
+}
+
+void Channel::clear_counts() {
+    for (auto& [label, count] : counts_) count = {};
+}
+
+void Channel::charge(Traffic kind, int64_t bytes) {
+    counted_->bytes[static_cast<size_t>(kind)] += bytes;
+    ++counted_->calls[static_cast<size_t>(kind)];
+}
+
+Posted Channel::post(const Outgoing& message) {
+    CONVOY_CHECK(message.tag >= 0 && message.tag <= kMaxTag, "tag {} of a message to rank {}", message.tag, message.to);
+    CONVOY_CHECK(message.to >= 0 && message.to < transport_.size(), "a message to rank {} of {}", message.to, transport_.size());
+    charge(Traffic::Transfer, static_cast<int64_t>(message.data.size()));
+    return {transport_.send({lane_, message.to, message.tag}, message.data), message.to, true, label_};
+}
+
+Posted Channel::post(const Incoming& message) {
+    CONVOY_CHECK(message.tag >= 0 && message.tag <= kMaxTag, "tag {} of a message from rank {}", message.tag, message.from);
+    CONVOY_CHECK(message.from >= 0 && message.from < transport_.size(), "a message from rank {} of {}", message.from, transport_.size());
+    return {transport_.receive({lane_, message.from, message.tag}, message.data), message.from, false, label_};
+}
+
+void Channel::finish(Posted& posted) {
+    if (!transport_.wait({&posted.request, 1}, deadline())) give_up({&posted, 1});
+}
+
+void Channel::send(Rank to, int tag, std::span<const std::byte> data) {
+    Posted posted = post(Outgoing{to, tag, data});
+    finish(posted);
+}
+
+void Channel::receive(Rank from, int tag, std::span<std::byte> data) {
+    Posted posted = post(Incoming{from, tag, data});
+    finish(posted);
+}
+
+void Channel::exchange(std::span<const Outgoing> sends, std::span<const Incoming> receives) {
+    exchanged_.clear();
+    requests_.clear();
+    const auto add = [this](const Posted& posted) {
+        exchanged_.push_back(posted);
+        requests_.push_back(posted.request);
+    };
+    bool in_time = false;
+    try {
+        for (const Incoming& message : receives) add(post(message));
+        for (const Outgoing& message : sends) add(post(message));
+        in_time = transport_.wait(requests_, deadline());
+    } catch (...) {
+        transport_.withdraw(requests_);
+        throw;
+    }
+    for (size_t i = 0; i < requests_.size(); ++i) exchanged_[i].request = requests_[i];
+    if (!in_time) give_up(exchanged_);
+}
+
+void Channel::give_up(std::span<Posted> posted) {
+    std::set<Rank> to, from;
+    const std::string label(posted.front().label);
+    for (Posted& p : posted) {
+        if (p.request.active) (p.send ? to : from).insert(p.peer);
+        transport_.withdraw({&p.request, 1});
+    }
+    std::vector<std::string> waits;
+    if (!from.empty()) waits.push_back("a message from " + describe_missing(transport_, lane_, {from.begin(), from.end()}));
+    if (!to.empty()) waits.push_back(describe_missing(transport_, lane_, {to.begin(), to.end()}) + " to take a message");
+    fail("rank {} waited {:.3g} s in a transfer of layer \"{}\" on the {} queue for {}", transport_.rank(),
+         static_cast<double>(limit_.count()) * 1e-3, label, name_of(lane_), fmt::join(waits, " and for "));
+}
+
+}  // namespace convoy

@@ -1,0 +1,54 @@
+#include "comm/collective_table.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace convoy {
+
+namespace {
+
+CollectiveTable example() {
+    CollectiveTable table;
+    table.set({Traffic::AllReduce, 4, 1 << 20, Algorithm::Ring});
+    table.set({Traffic::AllReduce, 4, 4096, Algorithm::RecursiveDoubling});
+    table.set({Traffic::AllReduce, 8, 4096, Algorithm::Tree});
+    return table;
+}
+
+TEST(CollectiveTable, ChoosesByKindThenNearestGroupThenBytes) {
+    const CollectiveTable table = example();
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 4, 100), Algorithm::RecursiveDoubling);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 4, 4096), Algorithm::RecursiveDoubling);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 4, 4097), Algorithm::Ring);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 4, 1 << 30), Algorithm::Ring);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 2, 100), Algorithm::RecursiveDoubling);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 6, 100), Algorithm::Tree) << "the larger of two equally near";
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 64, 1 << 30), Algorithm::Tree);
+    EXPECT_EQ(table.choose(Traffic::AllGather, 4, 100), Algorithm::Library) << "nothing is known";
+}
+
+TEST(CollectiveTable, ReplacesAnEntry) {
+    CollectiveTable table = example();
+    table.set({Traffic::AllReduce, 4, 4096, Algorithm::Tree});
+    EXPECT_EQ(table.entries().size(), 3U);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 4, 1), Algorithm::Tree);
+}
+
+TEST(CollectiveTable, GoesThroughJson) {
+    for (const CollectiveTable& table : {example(), CollectiveTable::defaults("mpi"), CollectiveTable::defaults("thread")})
+        EXPECT_EQ(collective_table_from_json(to_json(table)), table);
+}
+
+TEST(CollectiveTable, SaysWhatIsWrong) {
+    CollectiveTable table;
+    EXPECT_THROW(table.set({Traffic::AllReduce, 2, 1, Algorithm::Bruck}), Error);
+    EXPECT_THROW(collective_table_from_json(Json::parse(R"({"entries": [{"collective": "all_reduce"}]})")), Error);
+    EXPECT_THROW(collective_table_from_json(
+                     Json::parse(R"({"entries": [{"collective": "all_reduce", "ranks": 0, "up_to_bytes": 1, "algorithm": "ring"}]})")),
+                 Error);
+}
+
+}  // namespace
+
+}  // namespace convoy

@@ -1,0 +1,206 @@
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "comm/algorithms/algorithms.h"
+
+namespace convoy {
+
+namespace {
+
+// Above the callers' tags and within what every MPI offers.
+int tag_of(GroupKey key) { return kMaxTag + 1 + static_cast<int>(key % 8192); }
+
+bool reduces(Traffic kind) { return kind == Traffic::AllReduce || kind == Traffic::ReduceScatter; }
+
+void copy(std::byte* dst, const std::byte* src, int64_t bytes) {
+    if (dst != src && bytes > 0) std::memcpy(dst, src, static_cast<size_t>(bytes));
+}
+
+// What stands in where the transport has nothing of its own.
+Algorithm substitute(Traffic kind, int64_t bytes) {
+    switch (kind) {
+        case Traffic::AllReduce: return bytes <= 16 << 10 ? Algorithm::RecursiveDoubling : Algorithm::Rabenseifner;
+        case Traffic::Broadcast: return Algorithm::Tree;
+        case Traffic::Barrier: return Algorithm::RecursiveDoubling;
+        default: return Algorithm::Pairwise;
+    }
+}
+
+std::vector<int64_t> times(std::span<const int64_t> counts, int64_t factor) {
+    std::vector<int64_t> products;
+    for (const int64_t c : counts) products.push_back(c * factor);
+    return products;
+}
+
+void run_all_reduce(const Team& team, const std::vector<int>& nodes, const CollectiveCall& call, Algorithm algorithm) {
+    const Elements elements{size_of(call.dtype), combine_of(call.dtype, call.op)};
+    switch (algorithm) {
+        case Algorithm::Ring: return all_reduce_ring(team, elements, call.out, call.count);
+        case Algorithm::RecursiveDoubling: return all_reduce_recursive_doubling(team, elements, call.out, call.count);
+        case Algorithm::Rabenseifner: return all_reduce_rabenseifner(team, elements, call.out, call.count);
+        case Algorithm::Tree: return all_reduce_tree(team, elements, call.out, call.count);
+        default: return all_reduce_hierarchical(team, nodes, elements, call.out, call.count);
+    }
+}
+
+void run_reduce_scatter(const Team& team, const CollectiveCall& call, Algorithm algorithm) {
+    const Elements elements{size_of(call.dtype), combine_of(call.dtype, call.op)};
+    if (algorithm == Algorithm::Ring)
+        reduce_scatter_ring(team, elements, call.in, call.out, call.counts);
+    else
+        reduce_scatter_pairwise(team, elements, call.in, call.out, call.counts);
+}
+
+void run_all_gather(const Team& team, const CollectiveCall& call, Algorithm algorithm) {
+    const auto counts = times(call.counts, size_of(call.dtype));
+    const auto own = static_cast<size_t>(team.place);
+    copy(call.out + offsets_of(counts)[own], call.in, counts[own]);
+    switch (algorithm) {
+        case Algorithm::Ring: return all_gather_ring(team, call.out, counts);
+        case Algorithm::Bruck: return all_gather_bruck(team, call.out, counts);
+        default: return all_gather_pairwise(team, call.out, counts);
+    }
+}
+
+// A group of one.
+void run_alone(const CollectiveCall& call) {
+    if (call.kind == Traffic::AllReduce || call.kind == Traffic::Broadcast || call.kind == Traffic::Barrier) return;
+    copy(call.out, call.in, call.counts[0] * size_of(call.dtype));
+}
+
+}  // namespace
+
+Communicator::Communicator(Channel& channel, std::vector<Rank> group)
+    : channel_(channel),
+      group_(std::move(group)),
+      key_(group_key(group_, channel.lane())),
+      table_(CollectiveTable::defaults(channel.transport().name())),
+      arrivals_(&channel.transport().arrivals(key_)),
+      steps_(std::make_unique<Steps>(channel, tag_of(key_))) {
+    const auto self = std::find(group_.begin(), group_.end(), channel.transport().rank());
+    CONVOY_CHECK(self != group_.end(), "rank {} makes a communicator of ranks {}", channel.transport().rank(), fmt::join(group_, ", "));
+    for (const Rank rank : group_) {
+        CONVOY_CHECK(rank >= 0 && rank < channel.transport().size(), "rank {} of a world of {}", rank, channel.transport().size());
+        CONVOY_CHECK(std::count(group_.begin(), group_.end(), rank) == 1, "rank {} twice in a group", rank);
+    }
+    place_ = static_cast<int>(self - group_.begin());
+    if (size() > 1) port_ = channel.transport().open(group_, channel.lane());
+}
+
+Communicator::~Communicator() = default;
+
+void Communicator::all_reduce(std::byte* data, int64_t count, DType dtype, ReduceOp op, Algorithm algorithm) {
+    run({.kind = Traffic::AllReduce, .dtype = dtype, .op = op, .in = data, .out = data, .count = count}, algorithm);
+}
+
+void Communicator::reduce_scatter(const std::byte* in, std::byte* out, std::span<const int64_t> counts, DType dtype, ReduceOp op,
+                                  Algorithm algorithm) {
+    run({.kind = Traffic::ReduceScatter, .dtype = dtype, .op = op, .in = in, .out = out, .counts = counts}, algorithm);
+}
+
+void Communicator::all_gather(const std::byte* in, std::byte* out, std::span<const int64_t> counts, DType dtype, Algorithm algorithm) {
+    run({.kind = Traffic::AllGather, .dtype = dtype, .in = in, .out = out, .counts = counts}, algorithm);
+}
+
+void Communicator::all_to_all(const std::byte* in, std::span<const int64_t> send_counts, std::byte* out,
+                              std::span<const int64_t> receive_counts, DType dtype, Algorithm algorithm) {
+    run({.kind = Traffic::AllToAll, .dtype = dtype, .in = in, .out = out, .counts = send_counts, .other_counts = receive_counts}, algorithm);
+}
+
+void Communicator::broadcast(std::byte* data, int64_t count, DType dtype, int root, Algorithm algorithm) {
+    run({.kind = Traffic::Broadcast, .dtype = dtype, .in = data, .out = data, .count = count, .root = root}, algorithm);
+}
+
+void Communicator::barrier(Algorithm algorithm) { run({.kind = Traffic::Barrier}, algorithm); }
+
+Algorithm Communicator::choice(const CollectiveCall& call) const {
+    const Algorithm chosen = table_.choose(call.kind, size(), bytes_of(call));
+    const bool possible = chosen != Algorithm::Library || (port_ && port_->offers(call));
+    return possible ? chosen : substitute(call.kind, bytes_of(call));
+}
+
+void Communicator::check(const CollectiveCall& call, Algorithm algorithm) const {
+    const auto per_place = static_cast<size_t>(size());
+    const bool by_place = reduces(call.kind) ? call.kind == Traffic::ReduceScatter : call.kind == Traffic::AllGather || call.kind == Traffic::AllToAll;
+    CONVOY_CHECK(!by_place || call.counts.size() == per_place, "{} of {} ranks with {} counts", name_of(call.kind), size(), call.counts.size());
+    CONVOY_CHECK(call.kind != Traffic::AllToAll || call.other_counts.size() == per_place, "all_to_all of {} ranks with {} receive counts",
+                 size(), call.other_counts.size());
+    CONVOY_CHECK(call.root >= 0 && call.root < size(), "root {} in a group of {}", call.root, size());
+    if (reduces(call.kind)) combine_of(call.dtype, call.op);
+    if (algorithm == Algorithm::Auto) return;
+    const auto known = algorithms_of(call.kind);
+    require(std::find(known.begin(), known.end(), algorithm) != known.end(), "{} has no algorithm {}", name_of(call.kind), name_of(algorithm));
+}
+
+void Communicator::run(const CollectiveCall& call, Algorithm algorithm) {
+    check(call, algorithm);
+    if (size() == 1) {
+        channel_.charge(call.kind, 0);
+        return run_alone(call);
+    }
+    if (algorithm == Algorithm::Auto) algorithm = choice(call);
+    if (algorithm == Algorithm::Library && !port_->offers(call)) algorithm = substitute(call.kind, bytes_of(call));
+    arrivals_->fetch_add(1, std::memory_order_relaxed);
+    if (algorithm == Algorithm::Library)
+        run_library(call);
+    else
+        run_messages(call, algorithm);
+}
+
+void Communicator::run_library(const CollectiveCall& call) {
+    channel_.charge(call.kind, optimal_bytes(call, place_, size()));
+    if (!port_->run(call, channel_.deadline())) give_up(call.kind, {});
+}
+
+void Communicator::run_messages(const CollectiveCall& call, Algorithm algorithm) {
+    const Team team{*steps_, group_, place_};
+    steps_->begin();
+    try {
+        switch (call.kind) {
+            case Traffic::AllReduce: {
+                std::vector<int> nodes;
+                for (const Rank rank : group_) nodes.push_back(channel_.transport().nodes()[static_cast<size_t>(rank)]);
+                run_all_reduce(team, nodes, call, algorithm);
+                break;
+            }
+            case Traffic::ReduceScatter: run_reduce_scatter(team, call, algorithm); break;
+            case Traffic::AllGather: run_all_gather(team, call, algorithm); break;
+            case Traffic::AllToAll:
+                all_to_all_pairwise(team, call.in, times(call.counts, size_of(call.dtype)), call.out,
+                                    times(call.other_counts, size_of(call.dtype)));
+                break;
+            case Traffic::Broadcast: broadcast_tree(team, call.out, call.count * size_of(call.dtype), call.root); break;
+            case Traffic::Barrier: barrier_dissemination(team); break;
+            case Traffic::Transfer: break;
+        }
+    } catch (const TimedOut& late) {
+        give_up(call.kind, late.waiting_for);
+    }
+    channel_.charge(call.kind, steps_->bytes_sent());
+}
+
+// Ranks that have begun fewer collectives of this communicator than this rank have not arrived.
+void Communicator::give_up(Traffic kind, const std::vector<Rank>& waiting_for) {
+    const int64_t begun = arrivals_->load(std::memory_order_relaxed);
+    std::vector<Rank> others;
+    std::copy_if(group_.begin(), group_.end(), std::back_inserter(others), [&](Rank r) { return r != channel_.transport().rank(); });
+    const auto counts = channel_.transport().arrivals_of(key_, channel_.lane(), others);
+    std::vector<std::string> missing;
+    for (size_t i = 0; i < others.size(); ++i) {
+        if (!counts[i])
+            missing.push_back(fmt::format("rank {} (not responding)", others[i]));
+        else if (*counts[i] < begun)
+            missing.push_back(fmt::format("rank {}", others[i]));
+    }
+    std::string who = fmt::format("not arrived: {}", fmt::join(missing, ", "));
+    if (missing.empty() && waiting_for.empty()) who = "all ranks had arrived";
+    if (missing.empty() && !waiting_for.empty()) who = fmt::format("all ranks had arrived, data did not from rank {}", fmt::join(waiting_for, ", "));
+    fail("rank {} waited {:.3g} s in {} of layer \"{}\" on the {} queue (ranks {}); {}", channel_.transport().rank(),
+         static_cast<double>(channel_.limit().count()) * 1e-3, name_of(kind), channel_.label(), name_of(channel_.lane()),
+         fmt::join(group_, ", "), who);
+}
+
+}  // namespace convoy

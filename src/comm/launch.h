@@ -1,0 +1,32 @@
+// The ranks of a run that were started by a launcher (mpirun, mpiexec, srun). A build without MPI has the same functions, which say so.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/transport.h"
+
+namespace convoy {
+
+struct MpiStatus {
+    bool ready = false;
+    std::string detail;  // "Open MPI 4.1.4", or why it is absent
+};
+// What this build has. Starts nothing.
+MpiStatus mpi_status();
+
+// The size of the world that a launcher's environment announces (Open MPI, MPICH, PMI, Slurm with PMI or PMIx), or nothing after a plain
+// start. Never touches MPI. An announced size of one counts.
+std::optional<int> launched_size();
+
+struct MpiOptions {
+    int ranks_per_node = 0;  // above 0: pretend that nodes hold so many consecutive ranks each
+    std::chrono::milliseconds answer_limit = std::chrono::seconds(3);  // how long a rank may take to answer before it counts as not responding
+    std::chrono::milliseconds abort_limit = std::chrono::seconds(5);   // how long MPI_Abort may take before the process ends by itself
+};
+
+// Starts MPI, which can be done once in a process, and stops it when the transport is destroyed. Error when this build has none.
+std::unique_ptr<Transport> make_mpi_transport(const MpiOptions& options = {});
+
+}  // namespace convoy

@@ -1,0 +1,55 @@
+#include "comm/mpi/mpi_calls.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace convoy {
+
+void check_mpi(int code, const char* call) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    fail("{}: {}", call, std::string_view(text, static_cast<size_t>(length)));
+}
+
+bool Patience::pause(Deadline deadline) {
+    constexpr int kLooks = 100;  // a look takes some tenths of a microsecond
+    constexpr auto kYielding = std::chrono::milliseconds(1);
+    if (++looks_ <= kLooks) return true;
+    const auto now = Clock::now();
+    if (looks_ == kLooks + 1) start_ = now;
+    if (now >= deadline) return false;
+    const auto waited = now - start_;
+    if (waited < kYielding)
+        std::this_thread::yield();
+    else
+        std::this_thread::sleep_for(std::min<Clock::duration>(waited / 10, std::chrono::milliseconds(1)));
+    return true;
+}
+
+bool wait_for(MPI_Request& request, Deadline deadline) {
+    Patience patience;
+    for (;;) {
+        int done = 0;
+        check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done) return true;
+        if (!patience.pause(deadline)) return false;
+    }
+}
+
+Request pack(MPI_Request request) {
+    static_assert(sizeof(MPI_Request) <= sizeof(uint64_t));
+    Request packed{0, true};
+    std::memcpy(&packed.handle, &request, sizeof(request));
+    return packed;
+}
+
+MPI_Request unpack(const Request& request) {
+    MPI_Request unpacked;
+    std::memcpy(&unpacked, &request.handle, sizeof(unpacked));
+    return unpacked;
+}
+
+}  // namespace convoy

@@ -1,0 +1,230 @@
+// Ranks that are processes under MPI. Each lane has a communicator of its own, so that lanes share no tags and no order.
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <thread>
+
+#include "base/log.h"
+#include "comm/channel.h"
+#include "comm/launch.h"
+#include "comm/mpi/mpi_calls.h"
+#include "comm/mpi/mpi_control.h"
+#include "comm/mpi/mpi_port.h"
+
+namespace convoy {
+
+namespace {
+
+// MPI from MPI_Init to MPI_Finalize. After an exception it does not finalise, which could wait for ranks that wait for this one; the launcher sees
+// a process that ended too early.
+class MpiLibrary {
+  public:
+    MpiLibrary() {
+        int before = 0;
+        MPI_Initialized(&before);
+        require(before == 0, "MPI was started before, and a process can start it only once");
+        int provided = 0;
+        check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+        require(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it (MPI_THREAD_MULTIPLE), which Convoy needs");
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+    ~MpiLibrary() {
+        if (std::uncaught_exceptions() == 0) MPI_Finalize();
+    }
+    MpiLibrary(const MpiLibrary&) = delete;
+    MpiLibrary& operator=(const MpiLibrary&) = delete;
+};
+
+MPI_Comm copy_of_world() {
+    MPI_Comm comm = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup");
+    return comm;
+}
+
+int world_rank() {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    return rank;
+}
+
+// The node of every rank, in the order in which nodes first appear.
+std::vector<int> find_nodes(int ranks_per_node) {
+    int size = 1, leader = world_rank();
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    std::vector<int> leaders(static_cast<size_t>(size)), nodes;
+    if (ranks_per_node > 0) {
+        for (int rank = 0; rank < size; ++rank) nodes.push_back(rank / ranks_per_node);
+        return nodes;
+    }
+    MPI_Comm node = MPI_COMM_NULL;
+    check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+    check_mpi(MPI_Bcast(&leader, 1, MPI_INT, 0, node), "MPI_Bcast");
+    MPI_Comm_free(&node);
+    check_mpi(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
+    std::map<int, int> number;
+    for (const int l : leaders) nodes.push_back(number.emplace(l, static_cast<int>(number.size())).first->second);
+    return nodes;
+}
+
+// Bytes as a count and a type: beyond what an int counts, one element of a type made for it.
+class Extent {
+  public:
+    explicit Extent(size_t bytes) {
+        if (bytes <= static_cast<size_t>(std::numeric_limits<int>::max())) {
+            count = static_cast<int>(bytes);
+            return;
+        }
+        constexpr size_t kBlock = 1 << 20;
+        MPI_Datatype block;
+        MPI_Type_contiguous(kBlock, MPI_BYTE, &block);
+        std::array<int, 2> lengths{static_cast<int>(bytes / kBlock), static_cast<int>(bytes % kBlock)};
+        std::array<MPI_Aint, 2> offsets{0, static_cast<MPI_Aint>(bytes / kBlock * kBlock)};
+        std::array<MPI_Datatype, 2> types{block, MPI_BYTE};
+        check_mpi(MPI_Type_create_struct(2, lengths.data(), offsets.data(), types.data(), &type), "MPI_Type_create_struct");
+        check_mpi(MPI_Type_commit(&type), "MPI_Type_commit");
+        MPI_Type_free(&block);
+        count = 1;
+    }
+    ~Extent() {
+        if (type != MPI_BYTE) MPI_Type_free(&type);  // messages under way keep it
+    }
+    Extent(const Extent&) = delete;
+    Extent& operator=(const Extent&) = delete;
+
+    int count = 0;
+    MPI_Datatype type = MPI_BYTE;
+};
+
+class MpiTransport : public Transport {
+  public:
+    MpiTransport(std::unique_ptr<MpiLibrary> library, const MpiOptions& options)
+        : Transport("mpi", world_rank(), find_nodes(options.ranks_per_node)), library_(std::move(library)), options_(options) {
+        for (MPI_Comm& comm : lanes_) comm = copy_of_world();
+        control_comm_ = copy_of_world();
+        control_ = std::make_unique<MpiControl>(control_comm_, options.answer_limit);
+    }
+
+    ~MpiTransport() override {
+        if (std::uncaught_exceptions() > 0) return;
+        MPI_Request all_here = MPI_REQUEST_NULL;  // nobody leaves while others may still be sending
+        MPI_Ibarrier(control_comm_, &all_here);
+        wait_for(all_here, Clock::now() + Channel::kDefaultLimit);
+        control_.reset();
+        for (auto& [key, comm] : groups_) MPI_Comm_free(&comm);
+        for (MPI_Comm& comm : lanes_) MPI_Comm_free(&comm);
+        MPI_Comm_free(&control_comm_);
+    }
+
+    Request send(const Address& to, std::span<const std::byte> data) override {
+        const Extent extent(data.size());
+        MPI_Request request;
+        check_mpi(MPI_Isend(data.data(), extent.count, extent.type, to.peer, to.tag, comm_of(to.lane), &request), "MPI_Isend");
+        return pack(request);
+    }
+
+    Request receive(const Address& from, std::span<std::byte> data) override {
+        const Extent extent(data.size());
+        MPI_Request request;
+        check_mpi(MPI_Irecv(data.data(), extent.count, extent.type, from.peer, from.tag, comm_of(from.lane), &request), "MPI_Irecv");
+        return pack(request);
+    }
+
+    bool done(Request& request) override {
+        if (!request.active) return true;
+        MPI_Request unpacked = unpack(request);
+        int done = 0;
+        check_mpi(MPI_Test(&unpacked, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        request.active = !done;
+        return done;
+    }
+
+    bool wait(std::span<Request> requests, Deadline deadline) override {
+        for (Request& request : requests) {
+            if (!request.active) continue;
+            MPI_Request unpacked = unpack(request);
+            if (!wait_for(unpacked, deadline)) return false;
+            request.active = false;
+        }
+        return true;
+    }
+
+    // MPI cannot take a message back reliably, and whoever gives up ends the run, so it stays in MPI's hands.
+    void withdraw(std::span<Request> requests) override {
+        for (Request& request : requests) request.active = false;
+    }
+
+    std::atomic<int64_t>& arrivals(GroupKey key) override { return control_->arrivals(key); }
+
+    std::vector<std::optional<int64_t>> arrivals_of(GroupKey key, Lane lane, std::span<const Rank> ranks) override {
+        return control_->ask(key, lane, ranks);
+    }
+
+    std::unique_ptr<Port> open(const std::vector<Rank>& group, Lane lane) override {
+        const auto place = static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
+        const GroupKey key = group_key(group, lane);
+        const auto [at, added] = groups_.emplace(key, MPI_COMM_NULL);
+        if (added) at->second = make_group(group, lane, static_cast<int>(key % 16384));
+        return std::make_unique<MpiPort>(at->second, place);
+    }
+
+    // Other ranks that wait for the same get a second to say so too.
+    void fail_all(const std::string& why) override {
+        if (ending_.exchange(true))
+            for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+        log_line("error: ", fmt::format("rank {} ended the run: {}", rank(), why));
+        // MPI_Abort may hang when the network is gone.
+        std::thread([limit = options_.abort_limit] {
+            std::this_thread::sleep_for(limit);
+            _exit(1);
+        }).detach();
+        std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(options_.abort_limit / 2, std::chrono::seconds(1)));
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        _exit(1);
+    }
+
+  private:
+    MPI_Comm comm_of(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
+
+    MPI_Comm make_group(const std::vector<Rank>& group, Lane lane, int tag) const {
+        MPI_Group all, some;
+        MPI_Comm comm = MPI_COMM_NULL;
+        check_mpi(MPI_Comm_group(comm_of(lane), &all), "MPI_Comm_group");
+        check_mpi(MPI_Group_incl(all, static_cast<int>(group.size()), group.data(), &some), "MPI_Group_incl");
+        check_mpi(MPI_Comm_create_group(comm_of(lane), some, tag, &comm), "MPI_Comm_create_group");
+        MPI_Group_free(&some);
+        MPI_Group_free(&all);
+        return comm;
+    }
+
+    std::unique_ptr<MpiLibrary> library_;  // first in, last out
+    MpiOptions options_;
+    std::array<MPI_Comm, kLanes> lanes_{};
+    MPI_Comm control_comm_ = MPI_COMM_NULL;
+    std::unique_ptr<MpiControl> control_;
+    std::map<GroupKey, MPI_Comm> groups_;
+    std::atomic<bool> ending_{false};
+};
+
+}  // namespace
+
+MpiStatus mpi_status() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    std::string detail(text, static_cast<size_t>(length));
+    detail = detail.substr(0, detail.find_first_of(",\n"));
+    std::replace(detail.begin(), detail.end(), '\t', ' ');
+    return {true, detail};
+}
+
+std::unique_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
+    return std::make_unique<MpiTransport>(std::make_unique<MpiLibrary>(), options);
+}
+
+}  // namespace convoy

@@ -1,0 +1,21 @@
+#include "comm/transport.h"
+
+#include <array>
+
+namespace convoy {
+
+std::string_view name_of(Lane lane) {
+    constexpr std::array<std::string_view, kLanes> names{"activation", "gradient", "service"};
+    return names[static_cast<size_t>(lane)];
+}
+
+// FNV-1a over the ranks, then the lane.
+GroupKey group_key(const std::vector<Rank>& group, Lane lane) {
+    GroupKey key = 0xcbf29ce484222325ULL;
+    const auto mix = [&key](uint64_t value) { key = (key ^ value) * 0x100000001b3ULL; };
+    for (const Rank rank : group) mix(static_cast<uint64_t>(rank) + 1);
+    mix(0xFFFF + static_cast<uint64_t>(lane));
+    return key;
+}
+
+}  // namespace convoy

@@ -1,0 +1,125 @@
+// What happens when ranks do not come, or fail.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "comm/communicator.h"
+#include "comm/thread_world.h"
+
+namespace convoy {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// The text with which a run ends in which rank 2 of 4 never comes to the second all_reduce.
+std::string text_when_one_is_missing(Algorithm algorithm) {
+    ThreadWorld world(4);
+    try {
+        run_ranks(world, [&](Transport& transport) {
+            Channel channel(transport, Lane::Gradient, transport.rank() == 0 ? 150ms : 20s);
+            Communicator communicator(channel, {0, 1, 2, 3});
+            std::vector<float> data(1000, 1.0f);
+            auto* const bytes = reinterpret_cast<std::byte*>(data.data());
+            const LabelScope label(channel, "layer3.conv2");
+            communicator.all_reduce(bytes, 1000, DType::f32, ReduceOp::Sum, algorithm);
+            if (transport.rank() != 2) communicator.all_reduce(bytes, 1000, DType::f32, ReduceOp::Sum, algorithm);
+        });
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(Watch, NamesTheRankThatDidNotArrive) {
+    for (const Algorithm algorithm : algorithms_of(Traffic::AllReduce)) {
+        const auto start = Clock::now();
+        EXPECT_EQ(text_when_one_is_missing(algorithm),
+                  "rank 0 ended the run: rank 0 waited 0.15 s in all_reduce of layer \"layer3.conv2\" on the gradient queue (ranks 0, 1, 2, 3); "
+                  "not arrived: rank 2")
+            << name_of(algorithm);
+        EXPECT_LT(Clock::now() - start, 5s) << "the others must not wait for their own limit";
+    }
+}
+
+TEST(Watch, NamesThePeerOfATransfer) {
+    ThreadWorld world(2);
+    try {
+        run_ranks(world, [&](Transport& transport) {
+            Channel channel(transport, Lane::Activation, 100ms);
+            const LabelScope label(channel, "conv1");
+            std::vector<std::byte> data(64);
+            if (transport.rank() == 0) channel.receive(1, 0, data);
+        });
+        FAIL() << "no error";
+    } catch (const Error& e) {
+        EXPECT_STREQ(e.what(), "rank 0 ended the run: rank 0 waited 0.1 s in a transfer of layer \"conv1\" on the activation queue for a "
+                               "message from rank 1");
+    }
+}
+
+// What a rank that gave up had posted must not be written to: its memory is gone.
+TEST(Watch, GivenUpMemoryIsNotTouched) {
+    ThreadWorld world(2);
+    Channel late(world.rank(0), Lane::Activation, 30ms), other(world.rank(1), Lane::Activation, 30ms);
+    std::vector<std::byte> data(64, std::byte{7}), source(64, std::byte{1});
+    EXPECT_THROW(late.receive(1, 0, data), Error);
+    EXPECT_THROW(other.send(0, 0, source), Error);
+    EXPECT_EQ(data, std::vector<std::byte>(64, std::byte{7}));
+}
+
+TEST(Watch, AFailureReachesEveryWait) {
+    for (const bool library : {true, false}) {
+        ThreadWorld world(5);
+        std::atomic<int> told{0};
+        const auto start = Clock::now();
+        try {
+            run_ranks(world, [&](Transport& transport) {
+                Channel channel(transport, Lane::Gradient);
+                Communicator communicator(channel, {0, 1, 2, 3, 4});
+                std::vector<double> data(10);
+                std::this_thread::sleep_for(transport.rank() == 3 ? 50ms : 0ms);
+                require(transport.rank() != 3, "the disk is full");
+                try {
+                    if (transport.rank() == 4) {
+                        channel.receive(0, 1, std::as_writable_bytes(std::span(data)));
+                    } else {
+                        communicator.all_reduce(reinterpret_cast<std::byte*>(data.data()), 10, DType::f64, ReduceOp::Sum,
+                                                library ? Algorithm::Library : Algorithm::Ring);
+                    }
+                } catch (const RunFailed& e) {
+                    told += std::string(e.what()) == "rank 3 ended the run: the disk is full";
+                }
+            });
+            ADD_FAILURE() << "no error";
+        } catch (const Error& e) {
+            EXPECT_STREQ(e.what(), "rank 3 ended the run: the disk is full");
+        }
+        EXPECT_EQ(told, 4);
+        EXPECT_LT(Clock::now() - start, 5s);
+    }
+}
+
+TEST(Watch, TheFirstFailureCounts) {
+    ThreadWorld world(2);
+    EXPECT_EQ(world.failure(), std::nullopt);
+    world.rank(1).fail_all("first");
+    world.rank(0).fail_all("second");
+    EXPECT_EQ(world.failure(), "rank 1 ended the run: first");
+}
+
+TEST(Watch, RanksThatMakeDifferentCallsAreTold) {
+    ThreadWorld world(2);
+    EXPECT_THROW(run_ranks(world,
+                           [](Transport& transport) {
+                               Channel channel(transport, Lane::Gradient);
+                               Communicator communicator(channel, {0, 1});
+                               std::vector<double> data(10);
+                               communicator.all_reduce(reinterpret_cast<std::byte*>(data.data()), transport.rank() + 3, DType::f64);
+                           }),
+                 Error);
+}
+
+}  // namespace
+
+}  // namespace convoy

@@ -1,0 +1,57 @@
+// Runs the traffic of a program beside its computation: one thread for each of the two queues, each taking its instructions in program order as the
+// computation reaches them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "exec/link.h"
+#include "program/program.h"
+
+namespace convoy {
+
+class TrafficQueue {
+  public:
+    TrafficQueue() = default;
+    ~TrafficQueue();
+    TrafficQueue(const TrafficQueue&) = delete;
+    TrafficQueue& operator=(const TrafficQueue&) = delete;
+
+    // Adds the next instruction of the queue. All are added before the first step.
+    void add(std::function<void()> work) { work_.push_back(std::move(work)); }
+    size_t size() const { return work_.size(); }
+    // Starts the thread, when there is anything to do.
+    void start();
+
+    // Lets the thread run the next instruction.
+    void post();
+    // Waits until so many of this step's have finished. Throws what an instruction threw.
+    void wait(size_t count);
+    // Waits for everything posted; the next step begins at the first instruction again.
+    void finish();
+
+  private:
+    void loop();
+
+    std::vector<std::function<void()>> work_;
+    std::thread thread_;
+    std::mutex mutex_;
+    std::condition_variable posted_changed_, done_changed_;
+    std::atomic<size_t> posted_{0}, done_{0};
+    bool stop_ = false;
+    std::exception_ptr failure_;
+};
+
+// What one traffic instruction does, with its memory bound: `in` and `out` are the first input's and output's.
+std::function<void()> bind_traffic(const Instruction& instruction, Link& link, std::byte* in, std::byte* out, int64_t in_bytes);
+
+// The groups of a program's collectives, made in an order that is the same on all ranks.
+void open_groups(const Program& program, Link& link);
+
+}  // namespace convoy
