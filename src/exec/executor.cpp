@@ -155,7 +155,7 @@ bool Executor::finite(SlotId slot) const {
     return true;
 }
 
-std::optional<std::string> Executor::find_non_finite(const StepContext& context) {
+std::optional<std::string> Executor::find_non_finite(const StepContext& context, int* where) {
     const size_t end = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
     // States that the failed run has already written (running statistics) say nothing of what was before it.
     std::vector<bool> written(program_.states.size());
@@ -169,13 +169,16 @@ std::optional<std::string> Executor::find_non_finite(const StepContext& context)
             found = fmt::format("\"{}\" was not finite before the step began", program_.states[static_cast<size_t>(slot.state)].spec.name);
     for (const auto& [name, slot] : program_.inputs)
         if (!found && !finite(slot)) found = fmt::format("the input \"{}\" holds a number that is not finite", name);
+    if (where) *where = -1;
     for (size_t i = 0; i < end; ++i) {  // to the end in any case: other ranks take part in its traffic
         execute(i, context);
         if (!kernels_[i]) queue(program_.instructions[i].queue).wait(place_[i]);
-        for (const SlotId slot : program_.instructions[i].outputs)
-            if (!found && !finite(slot))
-                found = fmt::format("layer \"{}\" ({}, {}) was the first whose result was not finite", program_.instructions[i].layer,
-                                    text_of(program_.instructions[i]), name_of(program_.instructions[i].phase));
+        for (const SlotId slot : program_.instructions[i].outputs) {
+            if (found || finite(slot)) continue;
+            if (where) *where = static_cast<int>(i);
+            found = fmt::format("layer \"{}\" ({}, {}) was the first whose result was not finite", program_.instructions[i].layer,
+                                text_of(program_.instructions[i]), name_of(program_.instructions[i].phase));
+        }
     }
     finish_traffic();
     return found;

@@ -42,8 +42,9 @@ class Executor {
     std::vector<TraceEvent> run_traced(const StepContext& context);
 
     // Runs the step again up to the watched scalar, looking at every result, and describes where a number first was not finite: a state, an input
-    // or the result of an instruction. Nothing when all are finite.
-    std::optional<std::string> find_non_finite(const StepContext& context);
+    // or the result of an instruction, whose number goes to `where` (-1: before the first). Nothing when all are finite. With a link all ranks
+    // must ask at the same time; each speaks of its own part.
+    std::optional<std::string> find_non_finite(const StepContext& context, int* where = nullptr);
 
     // Memory held for the arena, as allocated.
     int64_t arena_bytes() const { return arena_->bytes(); }

@@ -17,7 +17,8 @@ struct SessionOptions {
     int device = 0;
     uint64_t seed = 1;
     Plan plan = Plan::single();
-    Link* link = nullptr;  // to the other ranks of the plan; must outlive the session
+    Link* link = nullptr;      // to the other ranks of the plan; must outlive the session
+    bool reuse_memory = true;  // off: every result of a step can still be read after it
 };
 
 class Session {

@@ -55,7 +55,6 @@ void State::add(const StateBinding& binding, const Program& program, bool here, 
         return;
     }
     const Grid& grid = program.grids[static_cast<size_t>(binding.distribution.grid)];
-    if (here) dtype_ = binding.desc.dtype;
     entries_.emplace(name, Entry{binding, grid, here ? backend_.allocate(binding.bytes) : nullptr});
     specs_.push_back(binding.spec);
     if (!here) return;
@@ -87,8 +86,7 @@ Tensor State::read(const std::string& name) const {
     }
     const Rank me = link_->rank();
     const Tensor part = e.memory ? read_part(name) : Tensor();
-    // The type is the same wherever it lies; a rank without a part learns it from the first of its own states.
-    const DType dtype = e.memory ? part.dtype() : dtype_;
+    const DType dtype = e.binding.desc.dtype;
     Tensor whole(shape, dtype);
     std::vector<Tensor> wires;
     std::vector<std::pair<size_t, Box>> arrivals;

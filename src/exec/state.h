@@ -51,7 +51,6 @@ class State {
     Link* link_;
     std::map<std::string, Entry> entries_;
     std::vector<StateSpec> specs_;
-    DType dtype_ = DType::f32;  // of states
 };
 
 // The first value of a state, as a whole.

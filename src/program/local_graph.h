@@ -36,6 +36,7 @@ struct LocalNode {
     std::optional<Action> traffic;  // a collective or an exchange; the problem is then empty
     Queue queue = Queue::Compute;
     int64_t sent = 0;
+    int64_t order = 0;  // of traffic: the same on all ranks, and consistent with what depends on what
     int like = kNone;  // of an allreduce: the state in whose layout it runs
 };
 

@@ -27,7 +27,10 @@ struct Local {
 // no window reads stay with the part before them, so that a part is not copied for the sake of leaving them out.
 void read_window(Window& w, int i, const Box& output, int64_t output_length, int64_t input_length, Box& input) {
     const int d = 2 + i;
-    if (output.shape[d] == output_length) return;
+    if (output.shape[d] == output_length) {
+        input = input.with(d, 0, input_length);
+        return;
+    }
     const int64_t lo = output.begin(d) * w.stride[i] - w.pad_lo[i];
     const int64_t hi = (output.end(d) - 1) * w.stride[i] - w.pad_lo[i] + w.extent(i);
     const int64_t next = output.end(d) == output_length ? input_length : output.end(d) * w.stride[i] - w.pad_lo[i];
@@ -41,7 +44,10 @@ void read_window(Window& w, int i, const Box& output, int64_t output_length, int
 // The reverse: which outputs touch the inputs of this box, with the padding that puts them in the right place.
 void touch_window(Window& w, int i, const Box& input, int64_t input_length, int64_t output_length, Box& output) {
     const int d = 2 + i;
-    if (input.shape[d] == input_length) return;
+    if (input.shape[d] == input_length) {
+        output = output.with(d, 0, output_length);
+        return;
+    }
     const int64_t first = input.begin(d) + w.pad_lo[i], last = input.end(d) - 1 + w.pad_lo[i];
     int64_t begin = std::min(ceil_div(first - (w.extent(i) - 1), w.stride[i]), floor_div(first, w.stride[i]));
     int64_t end = floor_div(last, w.stride[i]) + 1;
@@ -113,6 +119,8 @@ void fit(AveragePoolGradOp& op, Local& l) {
     const Shape &x = l.out_types[0].shape, &y = l.in_types[0].shape;
     op.input = l.out[0].shape.slice(2);
     touch_windows(op.window, l.out[0], x, y, l.in[0]);
+    // A part's padding stands for a neighbour's rows, which count; where padding does not count, the whole has none.
+    if (l.out[0].shape.slice(2) != x.slice(2)) op.count_padding = true;
     for (int i = 0; i < whole.rank(); ++i)
         if (l.out[0].shape[2 + i] != x[2 + i]) split_overflow(op.window, op.overflow, whole, i, l.in[0].end(2 + i), x[2 + i]);
 }

@@ -21,6 +21,7 @@ class Lowering {
         for (const auto& [name, value] : placed_.inputs)
             if (is_here(value)) result_.inputs.push_back({name, local(value)});
         find_states();
+        find_order();
         for (const PlacedNode& node : placed_.nodes) {
             reader_ = &node;
             if (node.node == kNone)
@@ -55,6 +56,20 @@ class Lowering {
         return v.boxes[static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin())];
     }
 
+    // Gradient traffic belongs where its gradient is made; all other traffic where it is needed.
+    void find_order() {
+        std::vector<int64_t> made(placed_.values.size(), 0);  // of each form: the position of what made it
+        const auto count = static_cast<int64_t>(placed_.nodes.size());
+        for (size_t n = 0; n < placed_.nodes.size(); ++n) {
+            const PlacedNode& node = placed_.nodes[n];
+            reader_ = &node;
+            int64_t at = static_cast<int64_t>(n);
+            if (node.node == kNone && queue_of(node.inputs[0]) == Queue::Gradient) at = made[static_cast<size_t>(node.inputs[0])];
+            for (const int f : node.outputs) made[static_cast<size_t>(f)] = at;
+            order_.push_back(at * count + static_cast<int64_t>(n));
+        }
+    }
+
     // All states in the order of the graph, so that every rank lists them alike.
     void find_states() {
         std::vector<bool> seen(graph_.values().size());
@@ -66,8 +81,10 @@ class Lowering {
             if (is_here(static_cast<int>(f)))
                 local(static_cast<int>(f));
             else
-                result_.elsewhere.push_back(
-                    {.spec = graph_.states()[static_cast<size_t>(state)], .distribution = v.distribution, .order = static_cast<int>(f)});
+                result_.elsewhere.push_back({.spec = graph_.states()[static_cast<size_t>(state)],
+                                             .distribution = v.distribution,
+                                             .desc = {.dtype = target_.storage(graph_.value(v.value).type.element, dtype_)},
+                                             .order = static_cast<int>(f)});
         }
     }
 
@@ -190,6 +207,7 @@ class Lowering {
         node.outputs = {out};
         node.queue = queue;
         node.sent = sent;
+        node.order = order_[static_cast<size_t>(reader_ - placed_.nodes.data())];
         result_.nodes.push_back(std::move(node));
     }
 
@@ -321,7 +339,8 @@ class Lowering {
     DType dtype_;
     Rank rank_;
     std::vector<int> local_;
-    const PlacedNode* reader_ = nullptr;
+    const PlacedNode* reader_ = nullptr;  // the node being lowered
+    std::vector<int64_t> order_;          // of each placed node
     LocalGraph result_;
 };
 

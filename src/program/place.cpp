@@ -495,7 +495,7 @@ class Placing {
         return from;
     }
 
-    // The form to begin from: one that needs no traffic, or the home.
+    // The form to begin from: one that needs no traffic, one that is complete, or the home.
     int source(ValueId v, const Distribution& d, const std::vector<Box>& boxes) const {
         for (const int f : forms_[static_cast<size_t>(v)]) {
             if (form(f).distribution.grid != d.grid || form(f).distribution.partial != d.partial) continue;
@@ -503,7 +503,15 @@ class Placing {
             for (size_t i = 0; i < boxes.size(); ++i) all = all && contains(form(f).boxes[i], boxes[i]);
             if (all) return f;
         }
+        for (const int f : forms_[static_cast<size_t>(v)])  // a sum that was completed for someone is not summed again
+            if (form(f).distribution.grid == d.grid && form(f).distribution.partial.empty() && d.partial.empty() && holds_its_own(f)) return f;
         return home(v);
+    }
+
+    // Not so for forms made for one reader: halos, and boxes that some op reads.
+    bool holds_its_own(int f) const {
+        const Distribution& d = form(f).distribution;
+        return form(f).boxes == owned_boxes(d, plan_.grids[static_cast<size_t>(d.grid)], graph_.shape(form(f).value));
     }
 
     // A form without open sums.
@@ -557,6 +565,27 @@ std::vector<Box> owned_boxes(const Distribution& distribution, const Grid& grid,
     std::vector<Box> boxes;
     for (const Rank rank : grid.ranks) boxes.push_back(owned_box(distribution, grid, shape, rank));
     return boxes;
+}
+
+std::string listing(const PlacedGraph& placed, const Graph& graph, const Plan& plan) {
+    const auto operand = [&](int f) {
+        const PlacedValue& v = placed.values[static_cast<size_t>(f)];
+        const Grid& grid = plan.grids[static_cast<size_t>(v.distribution.grid)];
+        std::string text = fmt::format("{}({})", f, to_string(graph.shape(v.value)));
+        for (const DimSplit& s : v.distribution.splits)
+            for (const int a : s.axes) text += fmt::format(" {}/{}", s.dim, grid.axes[static_cast<size_t>(a)].name);
+        for (const int a : v.distribution.partial) text += fmt::format(" +{}", grid.axes[static_cast<size_t>(a)].name);
+        return text;
+    };
+    std::string text;
+    for (const PlacedNode& node : placed.nodes) {
+        std::vector<std::string> in, out;
+        for (const int f : node.inputs) in.push_back(operand(f));
+        for (const int f : node.outputs) out.push_back(operand(f));
+        const std::string what = node.node == kNone ? std::string(name_of(node.move.kind)) : convoy::text_of(graph.node(node.node).op);
+        text += fmt::format("{:<8} {:<20} {:<24} {} -> {}\n", name_of(node.phase), node.layer, what, fmt::join(in, ", "), fmt::join(out, ", "));
+    }
+    return text;
 }
 
 PlacedGraph place(const Graph& graph, const Plan& plan) {

@@ -54,6 +54,9 @@ struct PlacedGraph {
 // Error when the plan asks for what an op cannot do; it says what would work.
 PlacedGraph place(const Graph& graph, const Plan& plan);
 
+// One line per node for a person: what, and how its operands lie.
+std::string listing(const PlacedGraph& placed, const Graph& graph, const Plan& plan);
+
 // What of a value every rank of the grid holds under a distribution.
 std::vector<Box> owned_boxes(const Distribution& distribution, const Grid& grid, const Shape& shape);
 

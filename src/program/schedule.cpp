@@ -1,52 +1,125 @@
 // The order of execution. The graph's own order is kept, except that an update moves up to the point where its gradient is ready and nobody
 // reads the old value any more: its gradient's memory is then free for the rest of the backward pass. Gradient traffic moves up the same way and
 // runs beside the rest of the backward pass; what waits for it stays at the end.
+//
+// All ranks begin their traffic in one order. A rank that waits for some traffic has then begun all that comes before it, so no two ranks can wait for
+// each other.
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "program/local_graph.h"
 
 namespace convoy {
 
-void schedule(LocalGraph& graph) {
-    const size_t count = graph.nodes.size();
-    std::vector<std::vector<size_t>> readers(graph.values.size());
-    std::vector<int> producer(graph.values.size(), kNone);
-    for (size_t n = 0; n < count; ++n) {
-        for (const int v : graph.nodes[n].inputs) readers[static_cast<size_t>(v)].push_back(n);
-        for (const int v : graph.nodes[n].outputs) producer[static_cast<size_t>(v)] = static_cast<int>(n);
-    }
-    // The state that a node writes, through the value it stores.
-    std::vector<std::vector<int>> overwrites(count);
-    for (const LocalStore& store : graph.stores)
-        if (const int p = producer[static_cast<size_t>(store.value)]; p != kNone) overwrites[static_cast<size_t>(p)].push_back(store.state);
+namespace {
 
-    std::vector<size_t> ready(count);
-    std::vector<bool> delayed(count, false);  // gradient traffic, and what needs its result
-    for (size_t n = 0; n < count; ++n) {
-        ready[n] = n;
-        const LocalNode& node = graph.nodes[n];
-        if (node.phase != Phase::Update) continue;
-        const auto waits_for_traffic = [&](int v) {
-            const int p = producer[static_cast<size_t>(v)];
-            return p != kNone && delayed[static_cast<size_t>(p)];
-        };
-        delayed[n] = node.queue == Queue::Gradient || std::any_of(node.inputs.begin(), node.inputs.end(), waits_for_traffic);
-        if (delayed[n] && node.queue != Queue::Gradient) continue;
-        size_t at = 0;
-        for (const int v : node.inputs)
-            if (producer[static_cast<size_t>(v)] != kNone) at = std::max(at, ready[static_cast<size_t>(producer[static_cast<size_t>(v)])]);
-        for (const int s : overwrites[n])
-            for (const size_t r : readers[static_cast<size_t>(s)])
-                if (r != n) at = std::max(at, r < n ? ready[r] : n);
-        ready[n] = at;
+class Scheduling {
+  public:
+    explicit Scheduling(LocalGraph& graph)
+        : graph_(graph),
+          count_(graph.nodes.size()),
+          readers_(graph.values.size()),
+          producer_(graph.values.size(), kNone),
+          overwrites_(count_) {
+        for (size_t n = 0; n < count_; ++n) {
+            for (const int v : graph.nodes[n].inputs) readers_[static_cast<size_t>(v)].push_back(n);
+            for (const int v : graph.nodes[n].outputs) producer_[static_cast<size_t>(v)] = static_cast<int>(n);
+        }
+        for (const LocalStore& store : graph.stores)
+            if (const int p = producer_[static_cast<size_t>(store.value)]; p != kNone)
+                overwrites_[static_cast<size_t>(p)].push_back(store.state);
     }
-    std::vector<size_t> order(count);
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ready[a] < ready[b]; });
-    std::vector<LocalNode> nodes;
-    for (const size_t n : order) nodes.push_back(std::move(graph.nodes[n]));
-    graph.nodes = std::move(nodes);
-}
+
+    void run() {
+        const std::vector<size_t> order = in_traffic_order(preferred_order());
+        std::vector<LocalNode> nodes;
+        for (const size_t n : order) nodes.push_back(std::move(graph_.nodes[n]));
+        graph_.nodes = std::move(nodes);
+    }
+
+  private:
+    const LocalNode& node(size_t n) const { return graph_.nodes[n]; }
+
+    std::vector<size_t> preferred_order() const {
+        std::vector<size_t> ready(count_);
+        std::vector<bool> delayed(count_, false);  // gradient traffic, and what needs its result
+        for (size_t n = 0; n < count_; ++n) {
+            ready[n] = n;
+            if (node(n).phase != Phase::Update) continue;
+            const auto waits_for_traffic = [&](int v) {
+                const int p = producer_[static_cast<size_t>(v)];
+                return p != kNone && delayed[static_cast<size_t>(p)];
+            };
+            const bool traffic = node(n).queue == Queue::Gradient;
+            delayed[n] = traffic || std::any_of(node(n).inputs.begin(), node(n).inputs.end(), waits_for_traffic);
+            if (delayed[n] && !traffic) continue;
+            size_t at = 0;
+            for (const int v : node(n).inputs)
+                if (const int p = producer_[static_cast<size_t>(v)]; p != kNone) at = std::max(at, ready[static_cast<size_t>(p)]);
+            for (const int s : overwrites_[n])
+                for (const size_t r : readers_[static_cast<size_t>(s)])
+                    if (r != n) at = std::max(at, r < n ? ready[r] : n);
+            ready[n] = at;
+        }
+        std::vector<size_t> order(count_);
+        std::iota(order.begin(), order.end(), size_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ready[a] < ready[b]; });
+        return order;
+    }
+
+    // The preferred order, with nodes held back until the traffic that comes before theirs has begun.
+    std::vector<size_t> in_traffic_order(const std::vector<size_t>& preferred) const {
+        std::vector<size_t> traffic, order, held;
+        for (size_t n = 0; n < count_; ++n)
+            if (node(n).traffic) traffic.push_back(n);
+        std::sort(traffic.begin(), traffic.end(), [&](size_t a, size_t b) { return node(a).order < node(b).order; });
+        if (traffic.empty()) return preferred;
+        std::vector<bool> done(count_, false);
+        size_t next = 0;  // of `traffic`
+        const auto possible = [&](size_t n) {
+            if (node(n).traffic && traffic[next] != n) return false;
+            for (const int v : node(n).inputs)
+                if (const int p = producer_[static_cast<size_t>(v)]; p != kNone && !done[static_cast<size_t>(p)]) return false;
+            for (const int s : overwrites_[n])
+                for (const size_t r : readers_[static_cast<size_t>(s)])
+                    if (r != n && !done[r]) return false;
+            return true;
+        };
+        const auto emit = [&](size_t n) {
+            done[n] = true;
+            order.push_back(n);
+            if (node(n).traffic) ++next;
+        };
+        for (const size_t n : preferred) {
+            if (!possible(n)) {
+                held.push_back(n);
+                continue;
+            }
+            emit(n);
+            for (size_t h = 0; h < held.size();) {  // what this has set free, in order
+                if (possible(held[h])) {
+                    emit(held[h]);
+                    held.erase(held.begin() + static_cast<std::ptrdiff_t>(h));
+                    h = 0;
+                } else {
+                    ++h;
+                }
+            }
+        }
+        CONVOY_CHECK(held.empty(), "the traffic of layer \"{}\" has no place in the order", node(held[0]).layer);
+        return order;
+    }
+
+    LocalGraph& graph_;
+    size_t count_;
+    std::vector<std::vector<size_t>> readers_;
+    std::vector<int> producer_;
+    std::vector<std::vector<int>> overwrites_;  // of each node: the states whose next version it makes
+};
+
+}  // namespace
+
+void schedule(LocalGraph& graph) { Scheduling(graph).run(); }
 
 }  // namespace convoy

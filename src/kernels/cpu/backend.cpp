@@ -1,4 +1,5 @@
 // The cpu backend: host memory, oneDNN and own vectorised kernels for float32, the reference for everything else (float64 among it).
+#include <algorithm>
 #include <iterator>
 
 #include "base/error.h"
@@ -25,6 +26,7 @@ class CpuTarget : public Target {
     std::vector<Candidate> candidates(const Problem& problem) const override {
         std::vector<Candidate> all;
         for (const auto* implementation : cpu::implementations()) {
+            if (!for_fast_kernels(problem)) break;
             auto some = implementation->candidates(problem, context_);
             all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
         }
@@ -39,6 +41,11 @@ class CpuTarget : public Target {
     }
 
   private:
+    // Parts without elements are left to the reference.
+    static bool for_fast_kernels(const Problem& problem) {
+        return std::none_of(problem.tensors.begin(), problem.tensors.end(), [](const TensorDesc& t) { return numel(t.shape) == 0; });
+    }
+
     CpuContext context_;
     const Target& reference_;
 };

@@ -1,0 +1,36 @@
+// One process against many ranks, for tests: the same graph, the same inputs, in float64.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "model/graph.h"
+#include "program/plan.h"
+#include "tensor/tensor.h"
+
+namespace convoy {
+
+using Feeds = std::map<std::string, Tensor>;
+
+// Numbers for every input of the graph; class labels below `classes`.
+Feeds feeds_for(const Graph& graph, int64_t classes);
+
+// Outputs and states of one process after some steps.
+struct Truth {
+    std::map<std::string, Tensor> outputs, states;
+};
+Truth one_process(const Graph& graph, const Feeds& feeds, int steps);
+
+// The largest relative difference of any output or state, with its name.
+struct Worst {
+    double error = 0;
+    std::string name;
+    void see(double e, const std::string& n) {
+        if (!(e <= error)) error = e, name = n;
+    }
+};
+
+// Runs the plan with ranks that are threads, and compares every rank's part of every output, and every state.
+Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, int steps);
+
+}  // namespace convoy
