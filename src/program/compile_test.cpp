@@ -173,17 +173,6 @@ TEST(Compile, WithoutReuseEveryTensorHasItsOwnMemory) {
     EXPECT_LT(shared.memory.arena_bytes, own.memory.arena_bytes);
 }
 
-TEST(Compile, PlansOverManyRanksAreRefusedByName) {
-    Plan plan = Plan::single();
-    plan.grids = {Grid::over({{"sample", 2}})};
-    try {
-        compile(small_training(), plan, OpinionatedTarget(), {});
-        FAIL();
-    } catch (const Error& e) {
-        EXPECT_NE(std::string(e.what()).find("sample:2"), std::string::npos);
-    }
-}
-
 TEST(Program, ListingAndJsonNameEveryInstruction) {
     const Program p = compile(small_training(), Plan::single(), OpinionatedTarget(), {});
     EXPECT_NE(listing(p).find("conv1: conv 3x3"), std::string::npos);
