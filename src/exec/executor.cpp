@@ -98,9 +98,15 @@ void Executor::set_whole_input(std::string_view name, const Tensor& whole) {
 // A computation waits for the traffic it needs, and traffic for that of the other queue; both are in order within their queue.
 void Executor::execute(size_t index, const StepContext& context) {
     const Instruction& instruction = program_.instructions[index];
-    for (const int w : instruction.waits)
-        queue(program_.instructions[static_cast<size_t>(w)].queue).wait(place_[static_cast<size_t>(w)]);
-    if (!kernels_[index]) return queue(instruction.queue).post();
+    if (traffic_mode_ != TrafficMode::None)
+        for (const int w : instruction.waits)
+            queue(program_.instructions[static_cast<size_t>(w)].queue).wait(place_[static_cast<size_t>(w)]);
+    if (!kernels_[index]) {
+        if (traffic_mode_ == TrafficMode::None) return;
+        queue(instruction.queue).post();
+        if (traffic_mode_ == TrafficMode::Serial) queue(instruction.queue).wait(place_[index]);
+        return;
+    }
     if (timing_) spans_[index].begin = Clock::now();
     kernels_[index]->run(context);
     if (!timing_) return;
@@ -117,7 +123,7 @@ bool Executor::run(const StepContext& context) {
     for (size_t i = 0; i < kernels_.size() && finite; ++i) {
         execute(i, context);
         if (watched_ == kNone || i != watched_after_) continue;
-        if (!kernels_[i]) queue(program_.instructions[i].queue).wait(place_[i]);
+        if (!kernels_[i] && traffic_mode_ != TrafficMode::None) queue(program_.instructions[i].queue).wait(place_[i]);
         read(watched_, watched_value_);
         finite = std::isfinite(element(watched_value_, 0));
     }

@@ -15,6 +15,10 @@
 
 namespace convoy {
 
+// How traffic runs: beside the computation; each before the computation goes on; or not at all, which gives wrong results, and the time that
+// the computation alone takes.
+enum class TrafficMode : uint8_t { Beside, Serial, None };
+
 class Executor {
   public:
     // Binds the program to the backend and to the state, which must have been bound to the program and must outlive the executor. A program with
@@ -35,6 +39,9 @@ class Executor {
 
     // A scalar output that is looked at as soon as it is computed: when it is not finite the step ends there.
     void watch(SlotId scalar);
+
+    // For measurements; the same on all ranks.
+    void set_traffic_mode(TrafficMode mode) { traffic_mode_ = mode; }
 
     // Runs one step. False when the watched scalar was not finite; nothing after it was executed then.
     bool run(const StepContext& context);
@@ -70,6 +77,7 @@ class Executor {
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
     std::array<TrafficQueue, 2> queues_;
+    TrafficMode traffic_mode_ = TrafficMode::Beside;
     bool timing_ = false;
     std::vector<Span> spans_;
     SlotId watched_ = kNone;
