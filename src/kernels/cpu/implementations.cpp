@@ -6,7 +6,7 @@ namespace convoy::cpu {
 
 const std::vector<const Implementation*>& implementations() {
     static const std::vector<const Implementation*> list{
-        &onednn_conv(),         &onednn_linear(),       &norm_implementation(),   &elementwise_implementation(),
+        &onednn_conv(),         &winograd3d(),          &onednn_linear(),         &norm_implementation(),     &elementwise_implementation(),
         &pool_implementation(), &loss_implementation(), &update_implementation(), &rearrange_implementation()};
     return list;
 }

@@ -88,10 +88,10 @@ std::optional<Layout> layout_of(const memory::desc& desc, const Shape& shape) {
             if (b.dim == d) size /= b.size;
         return size;
     };
-    // Dims of size 1 tie with the next one in stride: they go outside it.
+    // A dim of size 1 (a single block among them) ties in stride with the one outside it.
     std::stable_sort(layout.order.begin(), layout.order.end(), [&](int a, int b) {
         const int64_t sa = blocking.strides[a], sb = blocking.strides[b];
-        return sa != sb ? sa > sb : outer(a) < outer(b);
+        return sa != sb ? sa > sb : outer(a) > outer(b);
     });
     const bool row_major = layout.inner.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
     if (row_major) layout.order.clear();

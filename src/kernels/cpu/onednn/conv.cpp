@@ -1,10 +1,11 @@
 // Convolutions by oneDNN: forward (with bias and ReLU in the same pass), input gradient (which is also the transposed convolution), weight
 // gradient (with the bias's). Directly, in blocked and in channels-last layout, and by Winograd's method where the kernel is 3x3.
-#include <array>
+#include <algorithm>
 
 #include "base/error.h"
 #include "kernels/cpu/implementation.h"
 #include "kernels/cpu/onednn/common.h"
+#include "kernels/cpu/onednn/conv_problem.h"
 #include "kernels/cpu/onednn/implementations.h"
 
 namespace convoy::cpu {
@@ -13,69 +14,6 @@ namespace {
 
 using dnnl::algorithm;
 using dnnl::memory;
-
-enum class Direction { Forward, GradInput, GradWeight };
-
-// A convolution found in a problem: which tensors of the problem are x, w, y (or their gradients), and what is fused to it.
-struct ConvProblem {
-    Direction direction;
-    Window window;
-    int64_t groups;
-    int x, w, y;    // tensors of the problem
-    int bias = -1;  // or its gradient
-    const UnaryOp* activation = nullptr;
-};
-
-// Post-ops that oneDNN's convolution takes as an activation.
-bool fusable(const UnaryOp& op) { return op.kind == Unary::Relu || op.kind == Unary::LeakyRelu; }
-
-std::optional<ConvProblem> recognise(const Problem& problem) {
-    const auto& first = problem.steps[0];
-    ConvProblem conv{};
-    int result = first.outputs[0];
-    size_t next = 1;
-    if (const auto* op = std::get_if<ConvOp>(&first.op)) {
-        conv = {Direction::Forward, op->window, op->groups, first.inputs[0], first.inputs[1], result};
-        if (next < problem.steps.size() && std::holds_alternative<BiasOp>(problem.steps[next].op)) {
-            const auto& step = problem.steps[next++];
-            if (step.inputs[0] != result || problem.tensors[static_cast<size_t>(step.inputs[1])].shape.size() != 1) return std::nullopt;
-            conv.bias = step.inputs[1];
-            result = step.outputs[0];
-        }
-        if (next < problem.steps.size()) {
-            const auto* unary = std::get_if<UnaryOp>(&problem.steps[next].op);
-            if (!unary || !fusable(*unary) || problem.steps[next].inputs[0] != result) return std::nullopt;
-            conv.activation = unary;
-            result = problem.steps[next++].outputs[0];
-        }
-        conv.y = result;
-    } else if (const auto* dx = std::get_if<ConvGradInputOp>(&first.op)) {
-        conv = {Direction::GradInput, dx->window, dx->groups, result, first.inputs[1], first.inputs[0]};
-    } else if (const auto* dw = std::get_if<ConvGradWeightOp>(&first.op)) {
-        conv = {Direction::GradWeight, dw->window, dw->groups, first.inputs[0], result, first.inputs[1]};
-        if (next < problem.steps.size()) {
-            const auto* bias = std::get_if<BiasGradOp>(&problem.steps[next].op);
-            if (!bias || bias->axis != 1 || bias->rank != 1 || problem.steps[next].inputs[0] != conv.y) return std::nullopt;
-            conv.bias = problem.steps[next++].outputs[0];
-        }
-    } else {
-        return std::nullopt;
-    }
-    if (next != problem.steps.size()) return std::nullopt;
-    for (const auto& t : problem.tensors)
-        if (t.dtype != DType::f32) return std::nullopt;
-    for (const auto* pad : {&conv.window.pad_lo, &conv.window.pad_hi})
-        for (const int64_t p : *pad)
-            if (p < 0) return std::nullopt;  // cropping is left to the reference
-    return conv;
-}
-
-// How the activations lie, and by which method.
-struct Variant {
-    const char* name;
-    algorithm method;
-    Layout x, y;
-};
 
 std::vector<Variant> variants(const ConvProblem& conv, const Problem& problem, const CpuContext& context) {
     const int rank = conv.window.rank() + 2;
@@ -92,96 +30,31 @@ std::vector<Variant> variants(const ConvProblem& conv, const Problem& problem, c
     return list;
 }
 
-// A primitive descriptor of one of the three directions.
-struct Described {
-    memory::desc x, w, y, scratchpad;
-    std::string library_name;
-    dnnl::primitive primitive;  // only when asked for
-};
-
-class ConvDescriber {
-  public:
-    ConvDescriber(const ConvProblem& conv, const Problem& problem) : conv_(conv) {
-        const auto shape = [&](int t) { return problem.tensors[static_cast<size_t>(t)].shape; };
-        x_ = shape(conv.x);
-        y_ = shape(conv.y);
-        w_ = shape(conv.w);
-        grouped_ = w_;
-        if (conv.groups > 1) grouped_ = join({conv.groups, w_[0] / conv.groups}, w_.slice(1));
-        stride_ = to_dims(conv.window.stride);
-        lo_ = to_dims(conv.window.pad_lo);
-        hi_ = to_dims(conv.window.pad_hi);
-        for (int i = 0; i < conv.window.rank(); ++i) {
-            dilation_.push_back(conv.window.dilation[i] - 1);
-            // The library's output size must be ours; rows past the last window count as negative padding, which it takes.
-            const int64_t covered = (y_[i + 2] - 1) * conv.window.stride[i] + conv.window.extent(i) - conv.window.pad_lo[i] - x_[i + 2];
-            hi_[static_cast<size_t>(i)] = covered;
-        }
-    }
-
-    const Shape& grouped_weight() const { return grouped_; }
-
-    // Throws dnnl::error when the library has no such primitive.
-    Described describe(const Variant& v, bool make) const {
-        const auto w = describe_any(grouped_);
-        const auto x = cpu::describe(x_, v.x), y = cpu::describe(y_, v.y);
-        const memory::desc bias = conv_.bias >= 0 ? memory::desc({y_[1]}, memory::data_type::f32, memory::format_tag::a) : memory::desc();
-        const dnnl::convolution_forward::desc forward_desc(dnnl::prop_kind::forward_training, v.method, x, w,
-                                                           conv_.direction == Direction::Forward ? bias : memory::desc(), y, stride_,
-                                                           dilation_, lo_, hi_);
-        auto attributes = scratchpad_from_caller();
-        if (conv_.activation) {
-            dnnl::post_ops after;
-            after.append_eltwise(1.0f, algorithm::eltwise_relu,
-                                 static_cast<float>(conv_.activation->kind == Unary::LeakyRelu ? conv_.activation->alpha : 0), 0.0f);
-            attributes.set_post_ops(after);
-        }
-        const dnnl::convolution_forward::primitive_desc forward(forward_desc, attributes, engine());
-        Described d;
-        const auto fill = [&](const auto& pd) {
-            d.scratchpad = pd.scratchpad_desc();
-            d.library_name = pd.impl_info_str();
-        };
-        if (conv_.direction == Direction::Forward) {
-            fill(forward);
-            d.x = forward.src_desc();
-            d.w = forward.weights_desc();
-            d.y = forward.dst_desc();
-            if (make) d.primitive = dnnl::convolution_forward(forward);
-        } else if (conv_.direction == Direction::GradInput) {
-            const dnnl::convolution_backward_data::primitive_desc pd({v.method, x, w, y, stride_, dilation_, lo_, hi_},
-                                                                     scratchpad_from_caller(), engine(), forward);
-            fill(pd);
-            d.x = pd.diff_src_desc();
-            d.w = pd.weights_desc();
-            d.y = pd.diff_dst_desc();
-            if (make) d.primitive = dnnl::convolution_backward_data(pd);
-        } else {
-            const dnnl::convolution_backward_weights::primitive_desc pd({v.method, x, w, bias, y, stride_, dilation_, lo_, hi_},
-                                                                        scratchpad_from_caller(), engine(), forward);
-            fill(pd);
-            d.x = pd.src_desc();
-            d.w = pd.diff_weights_desc();
-            d.y = pd.diff_dst_desc();
-            if (make) d.primitive = dnnl::convolution_backward_weights(pd);
-        }
-        return d;
-    }
-
-  private:
-    const ConvProblem& conv_;
-    Shape x_, y_, w_, grouped_;
-    memory::dims stride_, dilation_, lo_, hi_;
-};
-
 // Operations per second and thread that the library's implementations reach, roughly: to weigh candidates against each other and against copies.
 double rate(const std::string& library_name, const Variant& v, const ConvProblem& conv) {
     if (library_name.find("ref") != std::string::npos) return 0.5e9;
     if (library_name.find("gemm") != std::string::npos) return 30e9;
     if (v.method == algorithm::convolution_winograd) return 150e9;
-    // In three dims the channels-last kernels win, in two the blocked ones.
     const bool last = v.y.inner.empty();
-    return (conv.window.rank() == 3) == last ? 85e9 : 80e9;
+    if (conv.window.rank() == 3) return conv.direction != Direction::GradWeight ? 115e9 : last ? 105e9 : 95e9;
+    return last ? 80e9 : 85e9;
+}
+
+// The part of a window's elements, over all outputs, that lies in the input: in small volumes much of the work falls on padding, which direct kernels
+// leave out.
+double used_part(const ConvProblem& conv, const Problem& problem) {
+    const Shape &x = problem.tensors[static_cast<size_t>(conv.x)].shape, &y = problem.tensors[static_cast<size_t>(conv.y)].shape;
+    double part = 1;
+    for (int i = 0; i < conv.window.rank(); ++i) {
+        int64_t used = 0;
+        for (int64_t o = 0; o < y[i + 2]; ++o)
+            for (int64_t k = 0; k < conv.window.kernel[i]; ++k) {
+                const int64_t at = o * conv.window.stride[i] + k * conv.window.dilation[i] - conv.window.pad_lo[i];
+                used += at >= 0 && at < x[i + 2];
+            }
+        part *= static_cast<double>(used) / static_cast<double>(std::max<int64_t>(1, y[i + 2] * conv.window.kernel[i]));
+    }
+    return part;
 }
 
 // The tensor behind each operand, in the order of the problem: inputs, then outputs.
@@ -248,7 +121,9 @@ class OneDnnConv : public Implementation {
                                 .workspace_bytes = workspace};
             for (int t = 0; t < problem.inputs + problem.outputs; ++t)
                 (t < problem.inputs ? candidate.inputs : candidate.outputs).push_back(operand_layout(t, *conv, v, weight));
-            candidate.seconds = work_of(problem) / rate(d.library_name, v, *conv) / context.threads;
+            constexpr double kCall = 1e-6;
+            const double part = conv->window.rank() == 3 ? used_part(*conv, problem) : 1;
+            candidate.seconds = kCall + part * work_of(problem) / rate(d.library_name, v, *conv) / context.threads;
             list.push_back(std::move(candidate));
         }
         return list;
@@ -290,12 +165,7 @@ class OneDnnConv : public Implementation {
             (out ? after : before) = std::move(reorder);
         }
         const memory x(d.x, engine(), data(conv.x)), w(d.w, engine(), weights), y(d.y, engine(), data(conv.y));
-        std::vector<std::pair<int, memory>> arguments;
-        switch (conv.direction) {
-            case Direction::Forward: arguments = {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DST, y}}; break;
-            case Direction::GradInput: arguments = {{DNNL_ARG_DIFF_SRC, x}, {DNNL_ARG_WEIGHTS, w}, {DNNL_ARG_DIFF_DST, y}}; break;
-            case Direction::GradWeight: arguments = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_WEIGHTS, w}, {DNNL_ARG_DIFF_DST, y}}; break;
-        }
+        auto arguments = conv_arguments(conv.direction, x, w, y);
         if (conv.bias >= 0) {
             const memory bias({{y.get_desc().dims()[1]}, memory::data_type::f32, memory::format_tag::a}, engine(), data(conv.bias));
             arguments.emplace_back(conv.direction == Direction::Forward ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS, bias);

@@ -13,5 +13,6 @@ void enter_dropout(VectorKernels& table);
 void enter_lines(VectorKernels& table);
 void enter_pool(VectorKernels& table);
 void enter_plain_pool(VectorKernels& table);
+void enter_combine(VectorKernels& table);
 
 }  // namespace convoy::cpu::vec::CONVOY_ISA

@@ -186,6 +186,22 @@ struct PlainMaxArgs {
     const int32_t* tap_offsets = nullptr;  // in a plane of inputs, of every element of a window
 };
 
+// --- Sums of lines --------------------------------------------------------------------------------------------------------------
+
+// A line is sixteen floats. Line i of dst, at dst + i*dst_step, becomes the sum of factor[k] times line i of src[k], plus what it was before where
+// `add` says so; without sources it becomes zero. Where `last` says so, bias (if any) is added and what is then <= 0 is multiplied by slope.
+inline constexpr int kMostLines = 4;
+struct CombineArgs {
+    int count = 0;  // of sources
+    const float* src[kMostLines] = {};
+    float factor[kMostLines] = {};
+    int64_t src_step = 16, dst_step = 16;
+    float* dst = nullptr;
+    bool add = false, last = false;
+    const float* bias = nullptr;  // sixteen
+    float slope = 1;
+};
+
 struct VectorKernels {
     const char* name;
 
@@ -229,6 +245,8 @@ struct VectorKernels {
     // Of `planes` planes of `elements` each: their averages; and back, each average's share in every element.
     void (*plane_means)(const float* x, int64_t elements, float* y, int64_t begin, int64_t end);
     void (*plane_fills)(const float* y, int64_t elements, float* x, int64_t begin, int64_t end);
+
+    void (*combine)(const CombineArgs&, int64_t lines);
 };
 
 // The tables that this build has and this machine can run, the best first. `name` is that of the instruction set.

@@ -20,6 +20,7 @@ static VectorKernels all_families() {
     enter_lines(table);
     enter_pool(table);
     enter_plain_pool(table);
+    enter_combine(table);
     return table;
 }
 
