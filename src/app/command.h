@@ -16,6 +16,8 @@ struct Command {
 
 Command add_train(CLI::App& program);
 Command add_eval(CLI::App& program);
+Command add_check(CLI::App& program);
+Command add_plan(CLI::App& program);
 Command add_show(CLI::App& program);
 Command add_run(CLI::App& program);
 Command add_grad(CLI::App& program);

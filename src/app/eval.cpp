@@ -7,6 +7,7 @@
 #include "app/options.h"
 #include "app/output.h"
 #include "app/progress.h"
+#include "app/ranks.h"
 #include "app/signals.h"
 #include "app/table.h"
 #include "train/evaluate.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct EvalArguments {
     CommonOptions common;
+    RankOptions ranks;
     std::string what, data, data_dir, weights, checkpoint, split = "test";
     int64_t samples = 0;
     const CLI::App* parser = nullptr;
@@ -33,7 +35,7 @@ std::string weights_of(const EvalArguments& arguments, bool directory) {
     return arguments.weights.empty() ? arguments.checkpoint : arguments.weights;
 }
 
-TrainConfig config_for(const EvalArguments& arguments, bool directory, const std::string& weights) {
+TrainConfig config_for(const EvalArguments& arguments, bool directory, const std::string& weights, const Ranks& ranks) {
     const auto trained = weights.empty() ? std::nullopt : config_of_weights(weights);
     TrainConfig config;
     if (trained) config = *trained;
@@ -71,28 +73,52 @@ TrainConfig config_for(const EvalArguments& arguments, bool directory, const std
     computing.dtype = name_of(config.dtype);
     const SessionOptions session = session_options(computing);
     config.backend = session.backend;
-    config.threads = session.threads;
+    const PlanChoice choice = choose_plan(arguments.ranks, ranks);
+    config.ranks = choice.ranks;
+    config.plan = text_of(choice);
+    config.threads = threads_for(common, ranks, config.ranks);
+    config.run_dir = "";  // nothing is written
+    config.micro_batches = 1;
     return config;
 }
 
-int eval(const EvalArguments& arguments) {
-    const Output output(arguments.common.json);
+// What to evaluate: decided by the first process for all.
+struct Evaluation {
+    TrainConfig config;
+    std::string weights;  // a file, whatever the user named; empty: none
+};
+Evaluation shared_evaluation(const EvalArguments& arguments, const std::string& weights, bool directory, Ranks& ranks) {
+    Json decided = Json::object();
+    if (ranks.leads()) {
+        decided["config"] = to_json(config_for(arguments, directory, weights, ranks));
+        decided["weights"] = weights.empty() ? "" : weights_file(weights).string();
+    }
+    decided = Json::parse(ranks.share(decided.dump()));
+    return {config_from_json(decided["config"]), decided["weights"]};
+}
+
+int eval(const EvalArguments& arguments, Ranks& ranks) {
+    const Output output(arguments.common.json, !ranks.leads());
     std::error_code ignored;
     const bool directory = std::filesystem::is_directory(arguments.what, ignored);
     const std::string weights = weights_of(arguments, directory);
-    TrainConfig config = config_for(arguments, directory, weights);
-    config.run_dir = "";  // nothing is written
-    config.micro_batches = 1;
+    const Evaluation evaluation = shared_evaluation(arguments, weights, directory, ranks);
+    const TrainConfig& config = evaluation.config;
 
-    const StopSignals signals("stopping (again to quit at once)");
-    const EvalResult result =
-        evaluate(config, weights, {.split = arguments.split == "train" ? Split::Train : Split::Test, .stop = &signals.stop()});
+    const StopSignals signals(ranks.leads() ? "stopping (again to quit at once)" : "");
+    const Split split = arguments.split == "train" ? Split::Train : Split::Test;
+    EvalResult result;
+    ranks.run(config.ranks, [&](Link* link) {
+        const EvalResult mine = evaluate(config, evaluation.weights, {.split = split, .stop = &signals.stop(), .link = link});
+        if (!link || link->rank() == 0 || !ranks.leads()) result = mine;
+    });
     if (result.samples == 0) return signals.exit_code();
 
     output.line("{} on {} ({} split, {} samples): loss {:.4f}{}", config.model, config.data.name, arguments.split, grouped(result.samples),
                 result.loss, result.accuracy ? fmt::format(", accuracy {}", percent(*result.accuracy)) : "");
-    output.line("{}, {} samples/s, backend {}, {}, {} threads", short_time(result.seconds),
-                grouped(static_cast<int64_t>(result.samples_per_s)), config.backend, name_of(config.dtype), config.threads);
+    output.line("{}, {} samples/s, backend {}, {}, {} threads{}", short_time(result.seconds),
+                grouped(static_cast<int64_t>(result.samples_per_s)), config.backend, name_of(config.dtype), config.threads,
+                config.ranks > 1 ? fmt::format(" on each of {} ranks", config.ranks) : "");
     if (weights.empty()) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
     output.result({{"model", config.model},
                    {"data", config.data.name},
@@ -105,7 +131,9 @@ int eval(const EvalArguments& arguments) {
                    {"samples_per_s", result.samples_per_s},
                    {"backend", config.backend},
                    {"dtype", name_of(config.dtype)},
-                   {"threads", config.threads}});
+                   {"threads", config.threads},
+                   {"ranks", config.ranks},
+                   {"plan", config.plan}});
     return 0;
 }
 
@@ -119,7 +147,8 @@ Command add_eval(CLI::App& program) {
              "--checkpoint. The test split is used unless --split says otherwise.",
              "  convoy eval runs/demo\n"
              "  convoy eval lenet5 --data mnist --weights weights.safetensors\n"
-             "  convoy eval lenet5 --data mnist --checkpoint runs/demo --split train --samples 10000 --json -");
+             "  convoy eval lenet5 --data mnist --checkpoint runs/demo --split train --samples 10000 --json -\n"
+             "  convoy eval runs/demo --plan sample:2");
     const auto arguments = std::make_shared<EvalArguments>();
     arguments->parser = parser;
     parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name, or the directory of a run or a checkpoint")
@@ -134,7 +163,8 @@ Command add_eval(CLI::App& program) {
     allow_only(parser->add_option("--split", arguments->split, "train or test (default: test)")->option_text("SPLIT"), {"train", "test"});
     allow_whole(parser->add_option("--samples", arguments->samples, "At most so many samples, the first ones")->option_text("N"), 1);
     add_common(*parser, arguments->common, "the run's, or 64");
-    return {parser, [arguments] { return eval(*arguments); }};
+    add_rank_options(*parser, arguments->ranks);
+    return {parser, [arguments] { return run_with_ranks(arguments->ranks, [&](Ranks& ranks) { return eval(*arguments, ranks); }); }};
 }
 
 }  // namespace convoy

@@ -5,17 +5,18 @@
 
 namespace convoy {
 
-Output::Output(std::string json) : json_(std::move(json)) {
-    if (!json_.empty() && json_ != "-") AtomicFile probe(json_);
+Output::Output(std::string json, bool silent) : json_(std::move(json)), silent_(silent) {
+    if (!silent_ && !json_.empty() && json_ != "-") AtomicFile probe(json_);
 }
 
 void Output::write(std::string_view text) const {
+    if (silent_) return;
     std::fwrite(text.data(), 1, text.size(), stream());
     std::fflush(stream());
 }
 
 void Output::result(const Json& document) const {
-    if (json_.empty()) return;
+    if (silent_ || json_.empty()) return;
     const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
     if (json_ != "-") return write_file(json_, text);
     const size_t written = std::fwrite(text.data(), 1, text.size(), stdout);

@@ -15,8 +15,9 @@ namespace convoy {
 
 class Output {
   public:
-    // `json` is a file's path, "-" or "" for none. Error when the file cannot be written, now rather than after the work is done.
-    explicit Output(std::string json);
+    // `json` is a file's path, "-" or "" for none. Error when the file cannot be written, now rather than after the work is done. One that is `silent`
+    // says and writes nothing: of several processes only one speaks.
+    explicit Output(std::string json, bool silent = false);
 
     // For people.
     std::FILE* stream() const { return json_ == "-" ? stderr : stdout; }
@@ -31,6 +32,7 @@ class Output {
 
   private:
     std::string json_;
+    bool silent_;
 };
 
 }  // namespace convoy

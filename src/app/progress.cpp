@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/table.h"
+#include "train/plan_choice.h"
 
 namespace convoy {
 
@@ -30,6 +31,15 @@ std::string rate(double samples_per_s) {
 std::string quality(const std::string& of, double loss, const std::optional<double>& accuracy) {
     std::string text = fmt::format("{}loss {:.4f}", of, loss);
     if (accuracy) text += fmt::format(" accuracy {}", percent(*accuracy));
+    return text;
+}
+
+// How many ranks share the work and how, and which layers could not follow.
+std::string plan_text(const TrainStart& start) {
+    const std::string& plan = start.config.plan;
+    std::string text = fmt::format("{} ranks, {}", start.config.ranks, !plan.empty() && plan[0] == '{' ? "by a plan of its own" : "plan " + plan);
+    if (!start.unfollowed.empty()) text += "; layers that could not follow it:\n" + text_of(start.unfollowed);
+    while (text.back() == '\n') text.pop_back();
     return text;
 }
 
@@ -85,8 +95,10 @@ void ProgressDisplay::on_start(const TrainStart& start) {
                       config.data.name, grouped(start.train_samples), grouped(start.test_samples)));
     print(fmt::format("{} steps of {} samples in {} epoch{}; {} at a rate of {:g}, seed {}", grouped(start.total_steps), config.batch,
                       config.epochs, config.epochs == 1 ? "" : "s", name_of(config.optimizer.rule.rule), config.schedule.lr, config.seed));
-    print(fmt::format("backend {}, {}, {} thread{}; memory {} for steps, {} of state", config.backend, name_of(config.dtype),
-                      config.threads, config.threads == 1 ? "" : "s", bytes(start.arena_bytes), bytes(start.state_bytes)));
+    print(fmt::format("backend {}, {}, {} thread{}{}; memory {} for steps, {} of state", config.backend, name_of(config.dtype),
+                      config.threads, config.threads == 1 ? "" : "s", config.ranks > 1 ? " for each rank" : "", bytes(start.arena_bytes),
+                      bytes(start.state_bytes)));
+    if (config.ranks > 1) print(plan_text(start));
     if (!config.run_dir.empty()) print(fmt::format("everything goes to {}", config.run_dir));
     if (start.first_step > 0) print(fmt::format("going on after step {}", grouped(start.first_step)));
 }

@@ -35,7 +35,7 @@ void handle(void (*handler)(int)) {
 }  // namespace
 
 StopSignals::StopSignals(const std::string& notice) {
-    const std::string text = "\n" + notice + "\n";
+    const std::string text = notice.empty() ? "" : "\n" + notice + "\n";
     CONVOY_CHECK(text.size() <= notice_text.size(), "a notice of {} characters", text.size());
     text.copy(notice_text.data(), text.size());
     notice_size = text.size();

@@ -9,7 +9,7 @@ namespace convoy {
 // Catches SIGINT and SIGTERM while it lives. One at a time.
 class StopSignals {
   public:
-    // `notice` is written to standard error at the first signal.
+    // `notice` is written to standard error at the first signal; nothing when it is empty.
     explicit StopSignals(const std::string& notice);
     ~StopSignals();
     StopSignals(const StopSignals&) = delete;

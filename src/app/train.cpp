@@ -45,17 +45,17 @@ void require_fresh(const std::string& directory) {
             directory);
 }
 
-TrainConfig configuration(const TrainArguments& arguments) {
+TrainConfig configuration(const TrainArguments& arguments, const Ranks& ranks) {
     if (!arguments.model.empty()) known_model(arguments.model);
     TrainConfig config;
     if (resumes(arguments)) {
         const std::string directory = resumed_directory(arguments);
         config = read_config(directory);
-        apply(arguments, config);
+        apply(arguments, ranks, config);
         config.run_dir = directory;
     } else {
         if (arguments.model.empty()) throw UsageError("train: say which MODEL to train; `convoy show` lists them");
-        config = new_config(arguments);
+        config = new_config(arguments, ranks);
         config.run_dir = arguments.run_dir.empty() ? fresh_directory(config.model) : arguments.run_dir;
         require_fresh(config.run_dir);
     }
@@ -89,6 +89,8 @@ Json document(const TrainStart& start, const TrainResult& result, const std::str
             {"backend", config.backend},
             {"dtype", name_of(config.dtype)},
             {"threads", config.threads},
+            {"ranks", config.ranks},
+            {"plan", config.plan},
             {"seed", config.seed}};
 }
 
@@ -124,21 +126,36 @@ void summarise(const Output& output, const std::string& program, const TrainConf
     output.line("  {} show {} --batch {} --program", program, config.model, config.batch);
 }
 
-int train_command(const TrainArguments& arguments, const std::string& program) {
-    const Output output(arguments.common.json);
-    const TrainConfig config = configuration(arguments);
-    const StopSignals signals("finishing this step, writing a checkpoint (again to quit at once)");
+// The first process decides on the configuration: run directories are named by the clock, and made.
+TrainConfig shared_configuration(const TrainArguments& arguments, Ranks& ranks) {
+    const std::string text = ranks.leads() ? to_json(configuration(arguments, ranks)).dump() : "";
+    return config_from_json(Json::parse(ranks.share(text)));
+}
+
+int train_command(const TrainArguments& arguments, const std::string& program, Ranks& ranks) {
+    const Output output(arguments.common.json, !ranks.leads());
+    const TrainConfig config = shared_configuration(arguments, ranks);
+    const StopSignals signals(ranks.leads() ? "finishing this step, writing a checkpoint (again to quit at once)" : "");
     TrainStart start;
     TrainResult result;
-    {
+    ranks.run(config.ranks, [&](Link* link) {
+        const TrainOptions options{.resume = resumes(arguments), .stop = &signals.stop(), .link = link};
+        if (link && link->rank() > 0) {
+            TrainObserver nobody;
+            const TrainResult mine = train(config, options, nobody);
+            if (!ranks.leads()) result = mine;
+            return;
+        }
         ProgressDisplay display(output);
-        result = train(config, {.resume = resumes(arguments), .stop = &signals.stop()}, display);
+        result = train(config, options, display);
         start = display.start();
-    }
+    });
+    const int code = result.stopped_early ? signals.exit_code() : 0;
+    if (!ranks.leads()) return code;
     const std::string curves = draw(config.run_dir);
     summarise(output, program, start.config, result, curves);
     output.result(document(start, result, curves));
-    return result.stopped_early ? signals.exit_code() : 0;
+    return code;
 }
 
 }  // namespace
@@ -153,9 +170,13 @@ Command add_train(CLI::App& program) {
         "  convoy train lenet5 --data mnist --epochs 3\n"
         "  convoy train lenet5 --data mnist --optimizer adam --schedule cosine --warmup 0.5 --run-dir runs/adam\n"
         "  convoy train resnet18_cifar --data synthetic --batch 32 --micro-batches 2\n"
+        "  convoy train lenet5 --data mnist --plan sample:2,height:2\n"
+        "  mpirun -n 4 convoy train resnet18_cifar --data synthetic --plan zero\n"
         "  convoy train --resume runs/adam --epochs 6");
     const auto arguments = add_train_options(*parser);
-    return {parser, [arguments, &program] { return train_command(*arguments, program.get_name()); }};
+    return {parser, [arguments, &program] {
+                return run_with_ranks(arguments->ranks, [&](Ranks& ranks) { return train_command(*arguments, program.get_name(), ranks); });
+            }};
 }
 
 }  // namespace convoy

@@ -146,6 +146,7 @@ std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser) {
     adder.flag("--no-validation", a.no_validation, "Do not test after each epoch", [](TrainConfig& c) { c.validate = false; });
     add_run(parser, adder, a);
     add_common_changes(parser, adder, a);
+    add_rank_options(parser, a.ranks);
     return arguments;
 }
 
@@ -160,19 +161,31 @@ std::string resumed_directory(const TrainArguments& arguments) {
     return named;
 }
 
-void apply(const TrainArguments& arguments, TrainConfig& config) {
+void apply(const TrainArguments& arguments, const Ranks& ranks, TrainConfig& config) {
     for (const auto& [option, change] : arguments.changes)
         if (option->count() > 0) change(config);
+    RankOptions wanted = arguments.ranks;
+    const int asked = ranks.launched() > 0 ? ranks.launched() : wanted.ranks;
+    if (wanted.plan.empty() && (asked == 0 || asked == config.ranks)) {
+        wanted.plan = config.plan;
+        wanted.ranks = config.ranks;
+    }
+    const PlanChoice choice = choose_plan(wanted, ranks);
+    const bool same = choice.ranks == config.ranks;
+    config.ranks = choice.ranks;
+    config.plan = text_of(choice);
+    if (!same) config.threads = threads_for(arguments.common, ranks, config.ranks);
 }
 
-TrainConfig new_config(const TrainArguments& arguments) {
+TrainConfig new_config(const TrainArguments& arguments, const Ranks& ranks) {
     TrainConfig config;
     const SessionOptions session = session_options(arguments.common);
     config.backend = session.backend;
-    config.threads = session.threads;
+    if (ranks.launched() > 0) config.ranks = ranks.launched();
+    config.threads = threads_for(arguments.common, ranks, config.ranks);
     config.schedule.lr = usual_rate(rule_named(arguments.optimizer));
     if (arguments.optimizer == "rmsprop") config.optimizer.rule.momentum = 0;
-    apply(arguments, config);
+    apply(arguments, ranks, config);
     return config;
 }
 

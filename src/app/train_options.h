@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/options.h"
+#include "app/ranks.h"
 #include "train/config.h"
 
 namespace CLI {
@@ -19,6 +19,7 @@ namespace convoy {
 
 struct TrainArguments {
     CommonOptions common;
+    RankOptions ranks;
     std::string model, run_dir, resume;
     TrainConfig values;  // what was given; fields that were not are meaningless
     std::string optimizer = "momentum", schedule = "constant";
@@ -35,9 +36,9 @@ std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser);
 bool resumes(const TrainArguments& arguments);
 // The directory to go on in. UsageError when none was named.
 std::string resumed_directory(const TrainArguments& arguments);
-// Changes what the command line says; what it does not say stays.
-void apply(const TrainArguments& arguments, TrainConfig& config);
+// Changes what the command line says; what it does not say stays. A resumed run keeps its plan while the number of ranks stays.
+void apply(const TrainArguments& arguments, const Ranks& ranks, TrainConfig& config);
 // The configuration of a new run. The learning rate, unless given, is one that usually works with the optimizer.
-TrainConfig new_config(const TrainArguments& arguments);
+TrainConfig new_config(const TrainArguments& arguments, const Ranks& ranks);
 
 }  // namespace convoy

@@ -5,8 +5,10 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
+#include "exec/traffic.h"
 #include "kernels/reference/reference.h"
 
 namespace convoy {
@@ -15,30 +17,25 @@ namespace {
 
 Tensor in_f64(const Tensor& t) { return is_floating(t.dtype()) ? t.to(DType::f64) : t; }
 
-double norm(const Tensor& t) {
-    double sum = 0;
-    for (int64_t i = 0; i < t.numel(); ++i) sum += element(t, i) * element(t, i);
-    return std::sqrt(sum);
-}
-
-double distance(const Tensor& a, const Tensor& b) {
-    double sum = 0;
-    for (int64_t i = 0; i < a.numel(); ++i) sum += (element(a, i) - element(b, i)) * (element(a, i) - element(b, i));
-    return std::sqrt(sum);
-}
-
 DType wide(DType type) { return is_floating(type) ? DType::f64 : type; }
 
 class Check {
   public:
-    Check(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds, const StepContext& context)
-        : program_(program), backend_(backend), context_(context), truth_(program.slots.size()) {
-        for (const auto& [name, slot] : program.inputs) set_truth(slot, in_f64(feeds.at(name)));
-        for (size_t s = 0; s < program.slots.size(); ++s) {
-            const Slot& slot = program.slots[s];
+    Check(const Program& program, Backend& backend, const StepContext& context, const CheckOptions& options)
+        : program_(program), backend_(backend), context_(context), options_(options), truth_(program.slots.size()) {
+        if (options.link) open_groups(program, *options.link);
+        for (const Instruction& in : program.instructions)
+            if (in.phase == Phase::Update && in.inputs.size() > 1 && program.slot(in.inputs[1]).value != kNone)
+                gradients_.insert(program.slot(in.inputs[1]).value);
+    }
+
+    void feed(const std::map<std::string, Tensor>& feeds) {
+        for (const auto& [name, slot] : program_.inputs) set_truth(slot, part(feeds.at(name), program_.slot(slot).desc));
+        for (size_t s = 0; s < program_.slots.size(); ++s) {
+            const Slot& slot = program_.slots[s];
             if (slot.state == kNone || written_.count(place(slot))) continue;
-            set_truth(static_cast<SlotId>(s),
-                      in_f64(feeds.at(program.states[static_cast<size_t>(slot.state)].spec.name)).reshaped(slot.desc.shape));
+            const StateBinding& state = program_.states[static_cast<size_t>(slot.state)];
+            set_truth(static_cast<SlotId>(s), part(feeds.at(state.spec.name), state.desc).reshaped(slot.desc.shape));
         }
     }
 
@@ -48,11 +45,14 @@ class Check {
         for (size_t i = 0; i < program_.instructions.size(); ++i) {
             const Instruction& in = program_.instructions[i];
             errors.push_back({static_cast<int>(i), fmt::format("{}: {}", in.layer, text_of(in)), 0});
-            const std::vector<Tensor> expected = compute_truth(in), found = compute(in);
+            const bool travels = is_traffic(in.action);
+            const std::vector<Tensor> expected = travels ? communicate(in, wide(in.dtype)) : compute_truth(in);
+            const std::vector<Tensor> found = travels ? communicate(in, in.dtype) : compute(in);
             for (size_t o = 0; o < expected.size(); ++o) {
-                judged_.push_back({i, feeds_update(in.outputs[o]), norm(expected[o]), distance(found[o], expected[o])});
-                if (judged_.back().parameter_gradient) squared_gradient += judged_.back().norm * judged_.back().norm;
+                judged_.push_back({i, is_gradient(in.outputs[o]), norm_of(expected[o]), distance_between(found[o], expected[o])});
+                if (feeds_update(in.outputs[o])) squared_gradient += judged_.back().norm * judged_.back().norm;
                 set_truth(in.outputs[o], expected[o]);
+                if (options_.on_truth) options_.on_truth(in.outputs[o], expected[o]);
             }
         }
         for (const Judged& j : judged_) {
@@ -79,6 +79,14 @@ class Check {
         for (const Instruction& in : program_.instructions)
             if (in.phase == Phase::Update && in.inputs.size() > 1 && in.inputs[1] == slot) return true;
         return false;
+    }
+
+    // Whether it is the gradient of a parameter, or a rank's part of the sum that will be.
+    bool is_gradient(SlotId slot) const { return gradients_.count(program_.slot(slot).value) > 0; }
+
+    static Tensor part(const Tensor& whole, const TensorDesc& desc) {
+        CONVOY_CHECK(whole.shape() == desc.global, "a feed of {} for {}", to_string(whole.shape()), to_string(desc.global));
+        return part_of(in_f64(whole), {desc.origin, desc.shape});
     }
 
     void set_truth(SlotId slot, Tensor value) {
@@ -127,6 +135,18 @@ class Check {
         return results;
     }
 
+    // The traffic of the instruction, with the true numbers in this type. Elements travel in whatever layout, so that a plain one will do.
+    std::vector<Tensor> communicate(const Instruction& in, DType dtype) {
+        CONVOY_CHECK(options_.link, "{} of \"{}\" needs a link to other ranks", text_of(in), in.layer);
+        const Slot &from = program_.slot(in.inputs[0]), &to = program_.slot(in.outputs[0]);
+        Tensor sent = numel(from.desc.shape) == 0 ? Tensor(from.desc.shape, dtype) : truth(in.inputs[0]).to(dtype);
+        Tensor received(to.desc.shape, dtype);
+        Instruction typed = in;
+        typed.dtype = dtype;
+        bind_traffic(typed, *options_.link, sent.data(), received.data(), sent.bytes())();
+        return {std::move(received)};
+    }
+
     // The instruction on the backend, in memory of its own that overlaps as the plan's does.
     std::vector<Tensor> compute(const Instruction& in) {
         std::map<Place, std::unique_ptr<Memory>> memory;
@@ -170,6 +190,8 @@ class Check {
     const Program& program_;
     Backend& backend_;
     StepContext context_;
+    const CheckOptions& options_;
+    std::set<ValueId> gradients_;                 // values of the graph that an update reads as its gradient
     std::vector<std::unique_ptr<Tensor>> truth_;  // by slot
     std::map<Place, SlotId> written_;
     std::vector<Judged> judged_;
@@ -178,8 +200,23 @@ class Check {
 }  // namespace
 
 std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds,
-                                                 const StepContext& context) {
-    return Check(program, backend, feeds, context).run();
+                                                 const StepContext& context, const CheckOptions& options) {
+    Check check(program, backend, context, options);
+    check.feed(feeds);
+    return check.run();
+}
+
+double norm_of(const Tensor& tensor) {
+    double sum = 0;
+    for (int64_t i = 0; i < tensor.numel(); ++i) sum += element(tensor, i) * element(tensor, i);
+    return std::sqrt(sum);
+}
+
+double distance_between(const Tensor& a, const Tensor& b) {
+    CONVOY_CHECK(a.shape() == b.shape(), "comparing {} with {}", to_string(a.shape()), to_string(b.shape()));
+    double sum = 0;
+    for (int64_t i = 0; i < a.numel(); ++i) sum += (element(a, i) - element(b, i)) * (element(a, i) - element(b, i));
+    return std::sqrt(sum);
 }
 
 InstructionError worst_of(const std::vector<InstructionError>& errors) {

@@ -2,10 +2,12 @@
 // what that run computed. Rounding cannot build up from layer to layer, so each kernel is held to its own tolerance.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "exec/link.h"
 #include "kernels/backend.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
@@ -18,12 +20,22 @@ struct InstructionError {
     double error = 0;  // ||result - truth|| / max(||truth||, for a parameter's gradient 1e-3 of the norm of the whole gradient)
 };
 
-// Runs the program so, one instruction after the other, in fresh memory with outputs poisoned first. `feeds` gives the inputs and states by name
-// (f64 or i32). The result has one entry per instruction, in order; a number that is not finite gives an error that is not finite.
+struct CheckOptions {
+    Link* link = nullptr;                                         // to the other ranks of a program with traffic; all of them check together
+    std::function<void(SlotId, const Tensor&)> on_truth = nullptr;  // is shown every result of the float64 run, in order
+};
+
+// Runs the program so, one instruction after the other, in fresh memory with outputs poisoned first. `feeds` gives the inputs and states by name, as
+// whole tensors (f64 or i32). Traffic carries the float64 numbers, and once more its own type to be checked. The result has one entry per
+// instruction, in order; a number that is not finite gives an error that is not finite.
 std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds,
-                                                 const StepContext& context);
+                                                 const StepContext& context, const CheckOptions& options = {});
 
 // The largest of them.
 InstructionError worst_of(const std::vector<InstructionError>& errors);
+
+// ||t||, and ||a - b|| of tensors of one shape, in double precision; NaN anywhere gives NaN.
+double norm_of(const Tensor& tensor);
+double distance_between(const Tensor& a, const Tensor& b);
 
 }  // namespace convoy

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "data/safetensors.h"
 #include "exec/state.h"
 #include "train/config.h"
 
@@ -66,6 +67,10 @@ Checkpoint read_checkpoint(const std::filesystem::path& directory, bool verify =
 // shape, when it is a checkpoint of another model; the state is untouched then.
 void load_state(const std::filesystem::path& directory, State& state);
 
+// Every tensor of the state as a whole. With a link all ranks must ask at the same time; only where `keep` is set the tensors are kept. NonFiniteError when
+// one is not finite.
+std::vector<NamedTensor> snapshot(const State& state, bool keep = true);
+
 // The checkpoints of a run.
 class CheckpointStore {
   public:
@@ -82,8 +87,10 @@ class CheckpointStore {
 
     // Writes the state as the checkpoint of `checkpoint.progress.step`, removes what is no longer kept (checkpoints of later steps too: they were
     // damaged, or the run would not be here) and what killed writes left behind. Returns its path. Error when it cannot be written (full disk): the partial
-    // one is removed then and the older ones stay. NonFiniteError when a tensor of the state is not finite: nothing is written then.
-    std::filesystem::path write(const Checkpoint& checkpoint, const State& state);
+    // one is removed then and the older ones stay.
+    std::filesystem::path write(const Checkpoint& checkpoint, const std::vector<NamedTensor>& tensors);
+    // The same with a snapshot of the state.
+    std::filesystem::path write(const Checkpoint& checkpoint, const State& state) { return write(checkpoint, snapshot(state)); }
 
   private:
     void remove(const std::filesystem::path& path);

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/safetensors.h"
 #include "train/checkpoint_files.h"
 
 namespace convoy {
@@ -40,17 +39,6 @@ bool all_finite(std::span<const T> values) {
     return std::all_of(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
 }
 
-std::vector<NamedTensor> snapshot(const State& state) {
-    std::vector<NamedTensor> tensors;
-    for (const StateSpec& spec : state.specs()) {
-        tensors.push_back({spec.name, state.read(spec.name)});
-        const Tensor& tensor = tensors.back().tensor;
-        const bool finite = tensor.dtype() == DType::f64 ? all_finite(tensor.as<double>()) : all_finite(tensor.as<float>());
-        if (!finite) throw NonFiniteError(fmt::format("\"{}\" holds numbers that are not finite", spec.name));
-    }
-    return tensors;
-}
-
 // Moves `from` to `to`. When there is a checkpoint already (a damaged one, or one taken before the validation of its epoch) they change places,
 // in one step where the file system can.
 void move_into_place(const fs::path& from, const fs::path& to) {
@@ -63,6 +51,17 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 }
 
 }  // namespace
+
+std::vector<NamedTensor> snapshot(const State& state, bool keep) {
+    std::vector<NamedTensor> tensors;
+    for (const StateSpec& spec : state.specs()) {
+        Tensor tensor = state.read(spec.name);
+        const bool finite = tensor.dtype() == DType::f64 ? all_finite<double>(tensor.as<double>()) : all_finite<float>(tensor.as<float>());
+        if (!finite) throw NonFiniteError(fmt::format("\"{}\" holds numbers that are not finite", spec.name));
+        if (keep) tensors.push_back({spec.name, std::move(tensor)});
+    }
+    return tensors;
+}
 
 CheckpointStore::CheckpointStore(const fs::path& run_dir, int keep) : directory_(run_dir / "checkpoints"), keep_(keep) {
     CONVOY_CHECK(keep >= 1, "{} checkpoints to keep", keep);
@@ -118,10 +117,9 @@ void CheckpointStore::clean() {
     for (const fs::path& path : leftovers) remove(path);
 }
 
-fs::path CheckpointStore::write(const Checkpoint& checkpoint, const State& state) {
+fs::path CheckpointStore::write(const Checkpoint& checkpoint, const std::vector<NamedTensor>& tensors) {
     const int64_t step = checkpoint.progress.step;
     const std::string name = checkpoint_name(step);
-    const std::vector<NamedTensor> tensors = snapshot(state);
     const fs::path temporary = directory_ / (std::string(kTemporary) + name), path = directory_ / name;
     clean();
     try {

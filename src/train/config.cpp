@@ -135,6 +135,7 @@ void require_valid(const TrainConfig& c) {
     require(is_floating(c.dtype), "dtype: expected a floating type, found {}", name_of(c.dtype));
     positive("threads", c.threads);
     natural("device", c.device);
+    positive("ranks", c.ranks);
     natural("checkpoint_every", c.checkpoint_every);
     positive("keep", c.keep);
     natural("log_every", c.log_every);
@@ -158,6 +159,8 @@ Json to_json(const TrainConfig& c) {
             {"backend", c.backend},
             {"threads", c.threads},
             {"device", c.device},
+            {"ranks", c.ranks},
+            {"plan", c.plan},
             {"run_dir", c.run_dir},
             {"checkpoint_every", c.checkpoint_every},
             {"keep", c.keep},
@@ -184,6 +187,8 @@ TrainConfig config_from_json(const Json& json, const std::string& where) {
     fields.read("backend", c.backend);
     fields.read("threads", c.threads);
     fields.read("device", c.device);
+    fields.read("ranks", c.ranks);
+    fields.read("plan", c.plan);
     fields.read("run_dir", c.run_dir);
     fields.read("checkpoint_every", c.checkpoint_every);
     fields.read("keep", c.keep);

@@ -40,6 +40,8 @@ struct TrainConfig {
     std::string backend = "reference";
     int threads = 1;
     int device = 0;
+    int ranks = 1;     // that share the work; `threads` is of each
+    std::string plan;  // how they share it, as plan_choice takes it; empty: by samples
 
     std::string run_dir;           // metrics, configuration and checkpoints; empty: nothing is written
     int64_t checkpoint_every = 0;  // steps; 0: only after each epoch (and when stopped)
@@ -62,7 +64,7 @@ TrainConfig read_config(const std::filesystem::path& run_dir);
 void write_config(const std::filesystem::path& run_dir, const TrainConfig& config);
 
 // Error, naming the first field with both values, unless a run of `old` may go on as `now`: what decides the numbers must agree (model, input,
-// classes, data, batch, micro_batches, optimizer, dtype, seed, dropout); the rest (epochs, schedule, threads, backend, ...) may change. Both with input
+// classes, data, batch, micro_batches, optimizer, dtype, seed, dropout); the rest (epochs, schedule, threads, backend, ranks, plan, ...) may change. Both with input
 // and classes filled in.
 void require_resumable(const TrainConfig& old, const TrainConfig& now);
 

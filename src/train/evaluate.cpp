@@ -6,6 +6,7 @@
 #include "model/zoo.h"
 #include "train/checkpoint.h"
 #include "train/task.h"
+#include "train/team.h"
 #include "train/weights.h"
 
 namespace convoy {
@@ -28,16 +29,17 @@ std::optional<EvalResult> Evaluator::run(const std::atomic<bool>* stop) {
     const auto begin = std::chrono::steady_clock::now();
     Prefetcher batches(dataset_, order_, {.type = data_type_for(session_.options().dtype), .end_epoch = 1});
     const StepContext context{.seed = session_.options().seed};
+    const Team team(session_.options().link);
     MetricSums sums;
     bool classifies = false;
     while (const Batch* batch = batches.next()) {
-        if (stop && *stop) return std::nullopt;
+        if (team.any(stop && *stop)) return std::nullopt;
         BatchProgram& program = batch->count == full_->samples() ? *full_ : *last_;
         program.set(*batch);
         if (!program.run(context))
             throw NonFiniteError(fmt::format("the loss of batch {} of dataset \"{}\" is {}: {}", batch->position.batch + 1,
                                              dataset_.info().name, program.loss(),
-                                             program.executor().find_non_finite(context).value_or("every layer's result is finite")));
+                                             first_non_finite(program, context, team).value_or("every layer's result is finite")));
         sums.loss += program.loss() * static_cast<double>(batch->count);
         sums.samples += batch->count;
         if (const auto correct = program.correct()) {
@@ -58,8 +60,7 @@ int64_t Evaluator::arena_bytes() const { return full_->executor().arena_bytes() 
 EvalResult evaluate(const TrainConfig& given, const std::filesystem::path& weights, const EvalOptions& options) {
     const Task task = open_task(given, options.split == Split::Train ? Splits::TrainOnly : Splits::TestOnly);
     const TrainConfig& config = task.config;
-    Session session(
-        {.backend = config.backend, .dtype = config.dtype, .threads = config.threads, .device = config.device, .seed = config.seed});
+    Session session(session_options(config, options.link));
     Evaluator evaluator(session, task.split(options.split), config);
     if (!weights.empty()) load_weights(weights, session.state(), zoo_entry(config.model).training_only);
     return evaluator.run(options.stop).value_or(EvalResult{});

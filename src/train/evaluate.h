@@ -27,7 +27,7 @@ class Evaluator {
     // `config` has input and classes filled in. Programs take the samples of one micro-batch. Session and dataset must outlive it.
     Evaluator(Session& session, const Dataset& dataset, const TrainConfig& config);
 
-    // In the dataset's order. Nothing when `stop` was set meanwhile. NonFiniteError when a loss was not finite.
+    // In the dataset's order. Nothing when `stop` was set meanwhile, on any rank. NonFiniteError when a loss was not finite.
     std::optional<EvalResult> run(const std::atomic<bool>* stop = nullptr);
     // Of both programs.
     int64_t arena_bytes() const;
@@ -42,6 +42,7 @@ class Evaluator {
 struct EvalOptions {
     Split split = Split::Test;
     const std::atomic<bool>* stop = nullptr;
+    Link* link = nullptr;  // to the other ranks, when the configuration has several; all of them evaluate together
 };
 
 // Evaluates weights (a safetensors file, a checkpoint or run directory; empty: the first values that the seed gives) on a split of the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 #include "model/autodiff.h"
@@ -24,15 +25,35 @@ void to_bf16(const float* src, uint16_t* dst, int64_t count) {
     }
 }
 
-// Elements [first, first + dst.numel()) of `src`. Tensor::to would allocate.
-void copy_elements(const Tensor& src, int64_t first, Tensor& dst) {
-    const std::byte* from = src.data() + first * size_of(src.dtype());
-    if (src.dtype() == dst.dtype()) {
-        std::memcpy(dst.data(), from, static_cast<size_t>(dst.bytes()));
-    } else {
-        CONVOY_CHECK(src.dtype() == DType::f32 && dst.dtype() == DType::bf16, "data of {} for a program of {}", name_of(src.dtype()),
-                     name_of(dst.dtype()));
-        to_bf16(reinterpret_cast<const float*>(from), reinterpret_cast<uint16_t*>(dst.data()), dst.numel());
+void convert(const Tensor& src, int64_t from, Tensor& dst, int64_t to, int64_t count) {
+    const std::byte* const in = src.data() + from * size_of(src.dtype());
+    std::byte* const out = dst.data() + to * size_of(dst.dtype());
+    if (src.dtype() == dst.dtype())
+        std::memcpy(out, in, static_cast<size_t>(count * size_of(dst.dtype())));
+    else
+        to_bf16(reinterpret_cast<const float*>(in), reinterpret_cast<uint16_t*>(out), count);
+}
+
+// A box of `src`, row by row. part_of and Tensor::to would allocate.
+void copy_box(const Tensor& src, const Box& box, Tensor& dst) {
+    CONVOY_CHECK(src.dtype() == dst.dtype() || (src.dtype() == DType::f32 && dst.dtype() == DType::bf16), "data of {} for a program of {}",
+                 name_of(src.dtype()), name_of(dst.dtype()));
+    if (box.empty()) return;
+    const Dims strides = row_major_strides(src.shape());
+    int last = box.shape.size() - 1;  // from here on the box is dense
+    while (last > 0 && box.shape[last] == src.shape()[last]) --last;
+    const int64_t run = box.shape[last] * strides[last];
+    int64_t from = 0;
+    for (int d = 0; d < box.shape.size(); ++d) from += box.origin[d] * strides[d];
+    Dims at = Dims::filled(last, 0);
+    for (int64_t to = 0; to < dst.numel(); to += run) {
+        convert(src, from, dst, to, run);
+        for (int d = last; d-- > 0;) {  // the next row
+            from += strides[d];
+            if (++at[d] < box.shape[d]) break;
+            from -= box.shape[d] * strides[d];
+            at[d] = 0;
+        }
     }
 }
 
@@ -41,29 +62,39 @@ void copy_elements(const Tensor& src, int64_t first, Tensor& dst) {
 BatchProgram::BatchProgram(Session& session, const Graph& graph, int64_t samples, int micro_batches)
     : samples_(samples), executor_(session.load(graph)) {
     const Program& program = executor_->program();
-    const auto feed = [&](SlotId slot) { return Feed{slot, executor_->tensor_for(slot)}; };
-    for (int m = 0; m < micro_batches; ++m) {
-        inputs_.push_back(feed(program.input(micro_name("input", m))));
-        targets_.push_back(feed(program.input(micro_name("target", m))));
-    }
-    CONVOY_CHECK(inputs_[0].staging.shape()[0] * micro_batches == samples, "a program for {} samples in {} micro-batches has inputs of {}",
-                 samples, micro_batches, to_string(inputs_[0].staging.shape()));
-    if (const auto slot = find(program.inputs, "hyper")) hyper_ = feed(*slot);
-    if (const auto slot = find(program.outputs, "correct")) correct_ = feed(*slot);
-    loss_ = feed(program.output("loss"));
+    add_feeds("input", micro_batches, inputs_);
+    add_feeds("target", micro_batches, targets_);
+    for (const auto& [name, slot] : program.inputs)
+        if (name == "hyper") hyper_.push_back(feed_of(slot));
+    if (const auto slot = find(program.outputs, "correct")) correct_ = feed_of(*slot);
+    const auto loss = find(program.outputs, "loss");
+    require(loss.has_value(), "the plan leaves rank {} without the loss, so that it could not stop when the others do; give the layer of the loss a grid of all ranks",
+            program.rank);
+    loss_ = feed_of(*loss);
     executor_->watch(loss_.slot);
 }
 
-void BatchProgram::set(const Tensor& rows, std::vector<Feed>& feeds) {
-    if (feeds.size() == 1 && rows.shape() == feeds[0].staging.shape() && rows.dtype() == feeds[0].staging.dtype()) {
-        executor_->set_input(feeds[0].slot, rows);
-        return;
-    }
-    int64_t first = 0;
+// A rank may read several forms of an input, or none of it.
+void BatchProgram::add_feeds(std::string_view name, int micro_batches, std::vector<Feed>& feeds) {
+    const Program& program = executor_->program();
+    const int64_t rows = samples_ / micro_batches;
+    for (int m = 0; m < micro_batches; ++m)
+        for (const auto& [input, slot] : program.inputs) {
+            if (input != micro_name(std::string(name), m)) continue;
+            const TensorDesc& desc = program.slot(slot).desc;
+            CONVOY_CHECK(desc.global[0] == rows, "a program for {} samples in {} micro-batches has inputs of {}", samples_, micro_batches,
+                         to_string(desc.global));
+            feeds.push_back(feed_of(slot));
+            feeds.back().box = {desc.origin, desc.shape};
+            feeds.back().box.origin[0] += m * rows;
+        }
+}
+
+void BatchProgram::set(const Tensor& batch, std::vector<Feed>& feeds) {
     for (Feed& feed : feeds) {
-        copy_elements(rows, first, feed.staging);
-        executor_->set_input(feed.slot, feed.staging);
-        first += feed.staging.numel();
+        const bool whole = batch.shape() == feed.staging.shape() && batch.dtype() == feed.staging.dtype();
+        if (!whole) copy_box(batch, feed.box, feed.staging);
+        executor_->set_input(feed.slot, whole ? batch : feed.staging);
     }
 }
 
@@ -74,15 +105,17 @@ void BatchProgram::set(const Batch& batch) {
 }
 
 void BatchProgram::set_hyper(double lr, int64_t step) {
-    Tensor& hyper = hyper_->staging;
-    if (hyper.dtype() == DType::f64) {
-        hyper.as<double>()[0] = lr;
-        hyper.as<double>()[1] = static_cast<double>(step);
-    } else {
-        hyper.as<float>()[0] = static_cast<float>(lr);
-        hyper.as<float>()[1] = static_cast<float>(step);
+    for (Feed& feed : hyper_) {
+        Tensor& hyper = feed.staging;
+        if (hyper.dtype() == DType::f64) {
+            hyper.as<double>()[0] = lr;
+            hyper.as<double>()[1] = static_cast<double>(step);
+        } else {
+            hyper.as<float>()[0] = static_cast<float>(lr);
+            hyper.as<float>()[1] = static_cast<float>(step);
+        }
+        executor_->set_input(feed.slot, hyper);
     }
-    executor_->set_input(hyper_->slot, hyper);
 }
 
 double BatchProgram::loss() {
@@ -94,6 +127,13 @@ std::optional<double> BatchProgram::correct() {
     if (!correct_) return std::nullopt;
     executor_->read(correct_->slot, correct_->staging);
     return element(correct_->staging, 0);
+}
+
+std::optional<std::string> first_non_finite(BatchProgram& program, const StepContext& context, const Team& team) {
+    int where = 0;
+    const auto found = program.executor().find_non_finite(context, &where);
+    const std::string text = team.earliest(found ? where : std::numeric_limits<int>::max(), found.value_or(""));
+    return text.empty() ? std::nullopt : std::optional(text);
 }
 
 int micro_batches_for(int64_t samples, int wanted) { return samples % wanted == 0 ? wanted : 1; }

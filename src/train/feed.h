@@ -1,24 +1,29 @@
-// A program that takes batches: training or evaluation, for one number of samples. Slots are looked up once; running it allocates nothing.
+// A program that takes batches: training or evaluation, for one number of samples. Slots are looked up once; running it allocates nothing. One rank
+// of many is given the whole batch and takes its part.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "data/prefetch.h"
 #include "exec/session.h"
+#include "train/team.h"
 
 namespace convoy {
 
 class BatchProgram {
   public:
-    // Loads `graph`, made by training_graph with so many micro-batches, or by evaluation_graph (1), for `samples` samples in all. The loss is watched.
+    // Loads `graph`, made by training_graph with so many micro-batches, or by evaluation_graph (1), for `samples` samples in all. The loss is watched. Error
+    // when the plan leaves this rank without the loss.
     BatchProgram(Session& session, const Graph& graph, int64_t samples, int micro_batches);
 
     int64_t samples() const { return samples_; }
     Executor& executor() { return *executor_; }
 
-    // Copies the first samples() samples of the batch into the inputs, converting the floating type as needed. Requires as many.
+    // Copies this rank's part of the first samples() samples of the batch into the inputs, converting the floating type as needed. Requires as
+    // many.
     void set(const Batch& batch);
     // Of a training program: learning rate and number of the step, from 1.
     void set_hyper(double lr, int64_t step);
@@ -33,15 +38,22 @@ class BatchProgram {
     struct Feed {
         SlotId slot;
         Tensor staging;
+        Box box = {};  // of the whole batch
     };
-    void set(const Tensor& rows, std::vector<Feed>& feeds);
+    Feed feed_of(SlotId slot) const { return {slot, executor_->tensor_for(slot)}; }
+    void add_feeds(std::string_view name, int micro_batches, std::vector<Feed>& feeds);
+    void set(const Tensor& batch, std::vector<Feed>& feeds);
 
     int64_t samples_;
     std::unique_ptr<Executor> executor_;
-    std::vector<Feed> inputs_, targets_;  // one per micro-batch
-    std::optional<Feed> hyper_, correct_;
+    std::vector<Feed> inputs_, targets_;  // of each micro-batch none, one or several, as this rank reads them
+    std::vector<Feed> hyper_;
+    std::optional<Feed> correct_;
     Feed loss_;
 };
+
+// Where the step that gave a loss that is not finite first went wrong, on any rank, as Executor::find_non_finite says it. All ranks ask together.
+std::optional<std::string> first_non_finite(BatchProgram& program, const StepContext& context, const Team& team);
 
 // How many of `wanted` micro-batches a batch of `samples` is computed in: as many when they divide it, else one.
 int micro_batches_for(int64_t samples, int wanted);

@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "program/plan_spec.h"
 #include "train/config.h"
 #include "train/evaluate.h"
 
@@ -15,8 +17,9 @@ struct TrainStart {
     int64_t train_samples = 0, test_samples = 0;
     int64_t steps_per_epoch = 0, total_steps = 0;
     int64_t parameters = 0;                    // learned numbers
-    int64_t arena_bytes = 0, state_bytes = 0;  // of all programs; of the state
+    int64_t arena_bytes = 0, state_bytes = 0;  // of all programs; of the state; of this rank
     int64_t first_step = 0;                    // steps done before: 0, or where a resumed run goes on
+    std::vector<Unfollowed> unfollowed;        // layers that could not follow the plan
 };
 
 struct StepReport {
@@ -42,7 +45,7 @@ struct EpochReport {
     double samples_per_s = 0, data_wait_s = 0, seconds = 0;  // of that part of the epoch that this process trained
 };
 
-// All are called from the thread that trains, between steps. Each does nothing unless it is overridden.
+// All are called from the thread that trains, between steps; of many ranks each has its own. Each does nothing unless it is overridden.
 class TrainObserver {
   public:
     virtual ~TrainObserver() = default;

@@ -2,7 +2,9 @@
 
 #include "base/error.h"
 #include "data/open_dataset.h"
+#include "model/autodiff.h"
 #include "model/zoo.h"
+#include "train/feed.h"
 
 namespace convoy {
 
@@ -83,6 +85,24 @@ Task open_task(const TrainConfig& given, Splits splits) {
         require_fit(config, dataset->info());
     }
     return task;
+}
+
+Graph training_graph_of(const TrainConfig& config, int64_t samples) {
+    const int micro_batches = micro_batches_for(samples, config.micro_batches);
+    return training_graph(make_model(config, Mode::Training, samples / micro_batches), config.optimizer, {.micro_batches = micro_batches});
+}
+
+SessionOptions session_options(const TrainConfig& config, Link* link, std::vector<Unfollowed>* unfollowed) {
+    CONVOY_CHECK(config.ranks == (link ? link->size() : 1), "a configuration for {} ranks on {}", config.ranks, link ? link->size() : 1);
+    UniformPlan uniform = plan_for(plan_choice(config.plan, config.ranks), training_graph_of(config, config.batch));
+    if (unfollowed) *unfollowed = std::move(uniform.unfollowed);
+    return {.backend = config.backend,
+            .dtype = config.dtype,
+            .threads = config.threads,
+            .device = config.device,
+            .seed = config.seed,
+            .plan = std::move(uniform.plan),
+            .link = link};
 }
 
 Model make_model(const TrainConfig& config, Mode mode, int64_t batch) {

@@ -4,8 +4,10 @@
 #include <memory>
 
 #include "data/dataset.h"
+#include "exec/session.h"
 #include "model/model.h"
 #include "train/config.h"
+#include "train/plan_choice.h"
 
 namespace convoy {
 
@@ -21,6 +23,13 @@ enum class Splits : uint8_t { Both, TrainOnly, TestOnly };
 // Opens the data. Synthetic data take their shape from the model; other data give theirs to it. Error when the dataset's samples or targets are not what
 // the model, as configured, takes.
 Task open_task(const TrainConfig& config, Splits splits = Splits::Both);
+
+// What a session of this configuration is made with: backend, type, seed, and the plan for its ranks, made for the training step of a whole batch. The
+// link leads to the other ranks, when there are several; Bug when they are not as many. What could not follow goes to `unfollowed`.
+SessionOptions session_options(const TrainConfig& config, Link* link, std::vector<Unfollowed>* unfollowed = nullptr);
+
+// The training step of `samples` samples, in as many micro-batches as the configuration says, where they divide them.
+Graph training_graph_of(const TrainConfig& config, int64_t samples);
 
 // The model of a configuration with input and classes filled in, in `mode`, for `batch` samples. In training its classes' targets are smoothed.
 Model make_model(const TrainConfig& config, Mode mode, int64_t batch);

@@ -11,6 +11,7 @@
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/task.h"
+#include "train/team.h"
 
 namespace convoy {
 
@@ -60,7 +61,7 @@ class Trainer {
     TrainResult result(bool early) const;
     std::string last_checkpoint_text() const;
 
-    bool stopping() const { return options_.stop && *options_.stop; }
+    bool stopping() const { return team_.any(options_.stop && *options_.stop); }
     double lr(int64_t step) const { return lr_at(config_.schedule, step, span_); }
     double mean_loss(const MetricSums& sums) const { return sums.loss / static_cast<double>(sums.samples); }
     std::optional<double> accuracy(const MetricSums& sums) const;
@@ -69,6 +70,7 @@ class Trainer {
     const Clock::time_point begin_ = Clock::now();
     const TrainOptions options_;
     TrainObserver& observer_;
+    const Team team_;
     Task task_;
     const TrainConfig& config_;
     BatchOrder order_;
@@ -82,6 +84,7 @@ class Trainer {
     std::optional<Progress> saved_;
     std::filesystem::path saved_path_;
 
+    std::vector<Unfollowed> unfollowed_;
     Session session_;
     std::unique_ptr<BatchProgram> full_, last_;
     std::optional<Evaluator> evaluator_;
@@ -91,23 +94,22 @@ class Trainer {
 Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer)
     : options_(options),
       observer_(observer),
+      team_(options.link),
       task_(open_task(config)),
       config_(task_.config),
       order_(task_.train->size(), config_.batch, config_.seed, true),
       span_{order_.batch_size(), order_.batches(), order_.batches() * config_.epochs},
       classifies_(task_.train->info().target != TargetKind::Regression),
-      session_({.backend = config_.backend,
-                .dtype = config_.dtype,
-                .threads = config_.threads,
-                .device = config_.device,
-                .seed = config_.seed}) {
+      session_(session_options(config_, options.link, &unfollowed_)) {
     require(!options_.resume || !config_.run_dir.empty(), "cannot resume: no run directory was given");
     std::optional<std::filesystem::path> checkpoint;
     if (!config_.run_dir.empty()) {
         open_run();
         if (options_.resume) checkpoint = resume();
-        write_config(config_.run_dir, config_);
-        metrics_.emplace(config_.run_dir, progress_);
+        if (team_.leads()) {
+            write_config(config_.run_dir, config_);
+            metrics_.emplace(config_.run_dir, progress_);
+        }
     }
     full_ = load(order_.batch_size());
     if (const int64_t rest = order_.samples() % order_.batch_size(); rest > 0) last_ = load(rest);
@@ -115,14 +117,16 @@ Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainOb
     if (checkpoint) load_state(*checkpoint, session_.state());
 }
 
-// Everything that can be wrong with the run directory is found here, before anything is computed.
+// Everything that can be wrong with the run directory is found here, before anything is computed. The first rank alone looks: its error ends the
+// others, which wait for it before their first step.
 void Trainer::open_run() {
     const std::filesystem::path path = config_.run_dir;
+    store_.emplace(path, config_.keep);
+    if (!team_.leads()) return;
     if (options_.resume) {
         require(std::filesystem::exists(path / "config.json"), "cannot resume: {} holds no run (there is no config.json)", path.string());
         require_resumable(read_config(path), config_);
     }
-    store_.emplace(path, config_.keep);
     const auto present = options_.resume ? std::vector<std::filesystem::path>{} : store_->list();
     require(present.empty(),
             "the run directory {} already holds a run, with {} as its newest checkpoint; resume it or use another directory", path.string(),
@@ -130,12 +134,16 @@ void Trainer::open_run() {
     directory_.emplace(path);
 }
 
+// The first rank finds the checkpoint; every rank reads it.
 std::optional<std::filesystem::path> Trainer::resume() {
-    const auto path = store_->latest([&](const std::string& text) { observer_.on_message(text); });
-    if (!path) {
+    std::optional<std::filesystem::path> path;
+    if (team_.leads()) path = store_->latest([&](const std::string& text) { observer_.on_message(text); });
+    const std::string chosen = team_.from_leader(path ? path->string() : "");
+    if (chosen.empty()) {
         observer_.on_message(fmt::format("{} holds no checkpoint yet: the run begins anew", config_.run_dir));
-        return path;
+        return std::nullopt;
     }
+    path = chosen;
     const Checkpoint checkpoint = read_checkpoint(*path, false);
     require_resumable(checkpoint.config, config_);
     require(checkpoint.train_samples == order_.samples(), "cannot resume: dataset \"{}\" has {} samples, but had {} in the run",
@@ -149,10 +157,8 @@ std::optional<std::filesystem::path> Trainer::resume() {
 }
 
 std::unique_ptr<BatchProgram> Trainer::load(int64_t samples) {
-    const int micro_batches = micro_batches_for(samples, config_.micro_batches);
-    const Model model = make_model(config_, Mode::Training, samples / micro_batches);
-    return std::make_unique<BatchProgram>(session_, training_graph(model, config_.optimizer, {.micro_batches = micro_batches}), samples,
-                                          micro_batches);
+    return std::make_unique<BatchProgram>(session_, training_graph_of(config_, samples), samples,
+                                          micro_batches_for(samples, config_.micro_batches));
 }
 
 void Trainer::announce() {
@@ -163,7 +169,8 @@ void Trainer::announce() {
                      .total_steps = span_.total_steps,
                      .arena_bytes = full_->executor().arena_bytes() + (last_ ? last_->executor().arena_bytes() : 0),
                      .state_bytes = session_.state().bytes(),
-                     .first_step = progress_.step};
+                     .first_step = progress_.step,
+                     .unfollowed = unfollowed_};
     if (evaluator_) start.arena_bytes += evaluator_->arena_bytes();
     for (const StateSpec& spec : session_.state().specs())
         if (spec.kind == StateKind::Parameter) start.parameters += numel(spec.shape);
@@ -216,7 +223,7 @@ double Trainer::step(const Batch& batch, double rate) {
 
 void Trainer::fail_non_finite(BatchProgram& program, const StepContext& context) const {
     const double loss = program.loss();
-    const auto found = program.executor().find_non_finite(context);
+    const auto found = first_non_finite(program, context, team_);
     throw NonFiniteError(fmt::format("step {} (epoch {}, batch {} of {}): the loss is {}; {}. The update of this step was not done{}",
                                      progress_.step + 1, progress_.epoch + 1, progress_.batch + 1, order_.batches(), loss,
                                      found.value_or("yet every result before it is finite"), last_checkpoint_text()));
@@ -316,9 +323,11 @@ std::optional<EvalResult> Trainer::validate() {
 
 void Trainer::save() {
     if (!store_ || saved_ == progress_) return;
-    metrics_->sync();
+    if (metrics_) metrics_->sync();
     try {
-        saved_path_ = store_->write({.config = config_, .train_samples = order_.samples(), .progress = progress_}, session_.state());
+        const auto tensors = snapshot(session_.state(), team_.leads());
+        saved_path_ = store_->directory() / checkpoint_name(progress_.step);
+        if (team_.leads()) store_->write({.config = config_, .train_samples = order_.samples(), .progress = progress_}, tensors);
     } catch (const NonFiniteError& error) {
         throw NonFiniteError(fmt::format("after step {} (epoch {}): {}; no checkpoint is made of that{}", progress_.step,
                                          progress_.epoch + 1, error.what(), last_checkpoint_text()));

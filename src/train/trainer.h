@@ -12,7 +12,8 @@ namespace convoy {
 
 struct TrainOptions {
     bool resume = false;                      // go on in the configuration's run directory
-    const std::atomic<bool>* stop = nullptr;  // when set, the run ends after the current step, with a checkpoint
+    const std::atomic<bool>* stop = nullptr;  // when set, on any rank, the run ends after the current step, with a checkpoint
+    Link* link = nullptr;                     // to the other ranks, when the configuration has several
 };
 
 struct TrainResult {
@@ -27,7 +28,7 @@ struct TrainResult {
     bool stopped_early = false;                      // by the stop flag
 };
 
-// Trains as configured. Not resuming: Error when the run directory already holds checkpoints. Resuming: Error when it holds no run or one that does
+// Trains as configured. Of many ranks all call it with the same configuration; all read, only the first writes, and all get the result. Not resuming: Error when the run directory already holds checkpoints. Resuming: Error when it holds no run or one that does
 // not agree (require_resumable); without a checkpoint the run begins anew. Errors that a caller can cause are found before the first step:
 // unknown names, shapes that do not fit, a run directory that cannot be written. Errors of later: NonFiniteError; a full disk; a damaged dataset.
 TrainResult train(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer);

@@ -1,0 +1,130 @@
+#include "app/ranks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include <CLI/App.hpp>
+
+#include "app/machine.h"
+#include "comm/launch.h"
+#include "comm/thread_world.h"
+#include "exec/share.h"
+
+namespace convoy {
+
+namespace {
+
+using Limit = std::chrono::milliseconds;
+
+// Ranks of this process: itself, or threads.
+class LocalRanks : public Ranks {
+  public:
+    explicit LocalRanks(Limit limit) : limit_(limit) {}
+
+    bool leads() const override { return true; }
+    int launched() const override { return 0; }
+    std::string share(const std::string& text) override { return text; }
+    int on_this_node(int ranks) const override { return ranks; }
+    void run(int ranks, const std::function<void(Link*)>& body) override {
+        if (ranks == 1) return body(nullptr);
+        ThreadWorld world(ranks);
+        run_ranks(world, [&](Transport& transport) {
+            Link link(transport, limit_);
+            body(&link);
+        });
+    }
+
+  private:
+    Limit limit_;
+};
+
+// This process is one of several.
+class LaunchedRanks : public Ranks {
+  public:
+    LaunchedRanks(Transport& transport, Limit limit) : transport_(transport), link_(transport, limit) {}
+
+    bool leads() const override { return transport_.rank() == 0; }
+    int launched() const override { return transport_.size(); }
+    std::string share(const std::string& text) override { return share_text(&link_, 0, text); }
+    int on_this_node(int) const override {
+        const auto& nodes = transport_.nodes();
+        return static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes[static_cast<size_t>(transport_.rank())]));
+    }
+    void run(int ranks, const std::function<void(Link*)>& body) override {
+        CONVOY_CHECK(ranks == transport_.size(), "a body for {} ranks in a run of {}", ranks, transport_.size());
+        body(ranks == 1 ? nullptr : &link_);
+    }
+
+  private:
+    Transport& transport_;
+    Link link_;
+};
+
+// What goes wrong for all ranks alike is to be heard once, from the first: the others give it time to end them.
+[[noreturn]] void end_all(Transport& transport, const std::string& why) {
+    if (transport.rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    transport.fail_all(why);
+    throw Error(why);
+}
+
+int run_launched(Limit limit, const std::function<int(Ranks&)>& command) {
+    const auto transport = make_mpi_transport();
+    try {
+        LaunchedRanks ranks(*transport, limit);
+        return command(ranks);
+    } catch (const Bug& e) {
+        end_all(*transport, fmt::format("internal error, please report it together with the command: {}", e.what()));
+    } catch (const std::bad_alloc&) {
+        end_all(*transport, "not enough memory; a smaller --batch, or --micro-batches, needs less");
+    } catch (const std::exception& e) {
+        end_all(*transport, e.what());
+    }
+}
+
+}  // namespace
+
+void add_plan_options(CLI::App& parser, RankOptions& options) {
+    parser
+        .add_option("--plan", options.plan,
+                    "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, channel, filter), data, "
+                    "spatial, hybrid-fc, zero, or a JSON file (default: data)")
+        ->option_text("SPEC|FILE");
+    allow_whole(parser.add_option("--ranks", options.ranks, "Ranks, as threads of this process (default: as many as the plan needs, or 1)")
+                    ->option_text("R"),
+                1);
+}
+
+void add_rank_options(CLI::App& parser, RankOptions& options) {
+    add_plan_options(parser, options);
+    allow_real(parser.add_option("--hang-timeout", options.hang_timeout, "Seconds that a rank waits for others before the run ends (default: 300)")
+                   ->option_text("S"),
+               {.low = 0, .high = 1e6, .open = true});
+}
+
+int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>& command) {
+    const Limit limit(static_cast<int64_t>(std::ceil(options.hang_timeout * 1000)));
+    if (launched_size()) return run_launched(limit, command);
+    LocalRanks ranks(limit);
+    return command(ranks);
+}
+
+PlanChoice choose_plan(const RankOptions& options, const Ranks& ranks) {
+    const int launched = ranks.launched();
+    if (launched > 0 && options.ranks > 0 && options.ranks != launched)
+        throw UsageError(fmt::format("--ranks says {}, but {} process{} started, one for each rank; leave --ranks out", options.ranks, launched,
+                                     launched == 1 ? " was" : "es were"));
+    return plan_choice(options.plan, launched > 0 ? launched : options.ranks);
+}
+
+int threads_for(const CommonOptions& options, const Ranks& ranks, int size) {
+    if (options.threads > 0) return options.threads;
+    const MachineInfo machine = machine_info();
+    // A launcher may have given each process processors of its own; what it may use is then no measure of the machine.
+    const double all = machine.quota > 0 ? std::min<double>(machine.cpus, std::ceil(machine.quota)) : machine.cpus;
+    const int share = ranks.launched() > 0 ? static_cast<int>(all) / ranks.on_this_node(size) : usable_cores() / size;
+    return std::clamp(share, 1, usable_cores());
+}
+
+}  // namespace convoy

@@ -1,0 +1,55 @@
+// Whether a plan computes what one process computes. Every rank also runs the whole by itself, in float64 on the reference, and compares its own parts with
+// that: after each of some steps, every activation, gradient, parameter and optimizer state.
+//
+// In float64 the real executor runs the plan's program. In a narrower type rounding would drown what is looked for, so the program is checked
+// instruction by instruction on the true numbers (check.h): the kernels within what their type allows, and what the traffic brings, in float64,
+// within what float64 allows.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "exec/session.h"
+
+namespace convoy {
+
+// How far a tensor was from what it should be.
+struct Deviation {
+    std::string layer;
+    std::string what;  // "forward: conv 3x3 pad 1", "parameter conv1.weight"
+    // ||found - true|| of the rank's part / max(||true|| of the whole tensor, 1e-3 of the norm of all tensors of its kind), where the kinds are the
+    // parameters' gradients, the parameters and each kind of optimizer state.
+    double error = 0;
+    double limit = 0;
+    Rank rank = 0;
+    int step = 0;  // from 1
+
+    // In units of what is allowed; above 1 is a failure.
+    double severity() const { return error / limit; }
+};
+
+struct PlanCheck {
+    std::vector<Deviation> layers;  // the worst of every layer over all ranks and steps, the worst layer first
+    int64_t compared = 0;           // tensors (parts of them) that were compared, on all ranks together
+
+    bool pass() const { return !layers.empty() && layers.front().severity() <= 1; }
+    double max_error() const { return layers.empty() ? 0 : layers.front().error; }
+};
+
+struct PlanCheckOptions {
+    SessionOptions session;  // backend, dtype, threads, seed, plan and link
+    int steps = 3;
+    // The inputs of a step (from 0) as whole tensors, f64 or i32; the same on every rank.
+    std::function<std::map<std::string, Tensor>(int step)> feeds;
+};
+
+// All ranks of the link must call it; all get the same result. `graph` is a training graph.
+PlanCheck check_plan(const Graph& graph, const PlanCheckOptions& options);
+
+// What an instruction computed in this type may be off by, on true inputs.
+double allowed_error(DType dtype);
+
+}  // namespace convoy

@@ -1,0 +1,114 @@
+// The check of plans: it passes what is right, and it can fail.
+#include "exec/plan_check.h"
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "comm/thread_world.h"
+#include "model/autodiff.h"
+#include "model/builder.h"
+#include "program/plan_spec.h"
+
+namespace convoy {
+namespace {
+
+Graph small_graph(int64_t batch) {
+    Builder b(Mode::Training);
+    ValueId x = b.input({batch, 3, 8, 8});
+    x = b.relu("relu1", b.batch_norm("bn1", b.conv("conv1", x, {.filters = 6, .kernel = {3, 3}, .pad = {1, 1}, .bias = false})));
+    x = b.max_pool("pool", x, {.kernel = {2, 2}});
+    x = b.relu("relu2", b.conv("conv2", x, {.filters = 8, .kernel = {3, 3}, .pad = {1, 1}}));
+    x = b.linear("fc", b.flatten("flatten", x), {.outputs = 10});
+    b.graph().add_output("logits", x);
+    const Model model{"small", b.take(), {{.output = "logits"}}, 10};
+    return training_graph(model, {.rule = {.rule = Rule::Adam, .weight_decay = 1e-3}});
+}
+
+std::map<std::string, Tensor> feeds_for(const Graph& graph, int step) {
+    std::map<std::string, Tensor> feeds;
+    for (const auto& [name, v] : graph.inputs()) {
+        const ValueType& type = graph.value(v).type;
+        const RandomStream random{1, static_cast<uint32_t>(step), stream_of(name)};
+        Tensor t(type.shape, type.element == Element::Index ? DType::i32 : DType::f64);
+        for (size_t i = 0; i < static_cast<size_t>(t.numel()); ++i) {
+            if (t.dtype() == DType::i32)
+                t.as<int32_t>()[i] = static_cast<int32_t>(random.uniform(i) * 10);
+            else
+                t.as<double>()[i] = random.normal(i);
+        }
+        feeds[name] = name == "hyper" ? Tensor::of<double>({2}, {0.01, step + 1.0}) : std::move(t);
+    }
+    return feeds;
+}
+
+PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64_t batch = 5) {
+    const Graph graph = small_graph(batch);
+    const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan},
+                                   .steps = 2,
+                                   .feeds = [&](int step) { return feeds_for(graph, step); }};
+    ThreadWorld world(ranks_of(plan));
+    std::vector<PlanCheck> results(static_cast<size_t>(world.size()));
+    run_ranks(world, [&](Transport& transport) {
+        Link link(transport, std::chrono::seconds(60));
+        PlanCheckOptions mine = options;
+        mine.session.link = &link;
+        results[static_cast<size_t>(transport.rank())] = check_plan(graph, mine);
+    });
+    for (const PlanCheck& result : results) {  // the same on every rank
+        EXPECT_EQ(result.max_error(), results[0].max_error());
+        EXPECT_EQ(result.compared, results[0].compared);
+    }
+    return results[0];
+}
+
+std::string fast_backend() {
+    for (const auto& status : backend_statuses())
+        if (status.name == "cpu" && status.ready) return status.name;
+    return "reference";
+}
+
+class PlanCheckSpecs : public testing::TestWithParam<const char*> {};
+
+TEST_P(PlanCheckSpecs, PassInFloat64AndInFloat32) {
+    const Plan plan = plan_from_spec(GetParam(), 0, small_graph(5)).plan;
+    const PlanCheck exact = check(plan, DType::f64, "reference");
+    EXPECT_TRUE(exact.pass()) << exact.layers[0].layer << ": " << exact.layers[0].what << " is off by " << exact.max_error();
+    EXPECT_LE(exact.max_error(), 1e-10);
+    EXPECT_GT(exact.max_error(), 0) << "nothing was rounded differently: was anything divided?";
+    const PlanCheck real = check(plan, DType::f32, fast_backend());
+    EXPECT_TRUE(real.pass()) << real.layers[0].layer << ": " << real.layers[0].what << " is off by " << real.max_error();
+    EXPECT_GT(real.max_error(), 1e-9) << "nothing was rounded to float32";
+}
+
+INSTANTIATE_TEST_SUITE_P(Specs, PlanCheckSpecs,
+                         testing::Values("sample:2", "sample:3", "height:2,width:2", "channel:2@x", "channel:3@y", "channel:2,filter:2@w"));
+
+TEST(PlanCheckTest, EveryLayerAndStateIsCompared) {
+    const PlanCheck result = check(plan_from_spec("sample:2", 0, small_graph(4)).plan, DType::f64, "reference", 4);
+    for (const char* layer : {"conv1", "bn1", "relu1", "pool", "conv2", "fc", "loss.logits"})
+        EXPECT_TRUE(std::any_of(result.layers.begin(), result.layers.end(), [&](const Deviation& d) { return d.layer == layer; })) << layer;
+    // 3 weights, 2 biases, gamma and beta, each with two moments, and two running statistics; on 2 ranks in 2 steps.
+    EXPECT_GT(result.compared, 2 * 2 * (7 * 3 + 2));
+}
+
+// Batch norm over each rank's own samples is a choice, but not what one process computes; the first layers to differ are named.
+TEST(PlanCheckTest, FailsWhereSomethingElseIsComputed) {
+    Plan plan = plan_from_spec("sample:2", 0, small_graph(4)).plan;
+    for (LayerPlan& entry : plan.layers) entry.global_norm = false;
+    for (const DType dtype : {DType::f64, DType::f32}) {
+        const PlanCheck result = check(plan, dtype, "reference", 4);
+        EXPECT_FALSE(result.pass());
+        EXPECT_GT(result.max_error(), 1e-3);
+        for (const Deviation& d : result.layers)
+            if (d.layer == "bn1") EXPECT_GT(d.severity(), 1);
+    }
+}
+
+TEST(PlanCheckTest, WiderTypesAreHeldToMore) {
+    EXPECT_LT(allowed_error(DType::f64), allowed_error(DType::f32));
+    EXPECT_LT(allowed_error(DType::f32), allowed_error(DType::tf32));
+    EXPECT_LT(allowed_error(DType::tf32), allowed_error(DType::bf16));
+}
+
+}  // namespace
+}  // namespace convoy

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Runs ranks under mpirun: every collective is right, and a rank that fails, stops or never comes ends the whole run with its name.
+
+    mpi_test.py PATH_OF_MPIRUN PATH_OF_COMM_RANKS [test names...]
+"""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+MPIRUN = RANKS = ""
+LIMIT = 2.0  # seconds that a rank waits in these tests
+
+
+def launcher(ranks):
+    """mpirun with what Open MPI wants for more ranks than cores, as root, unbound; MPICH's needs none of it."""
+    version = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True).stdout
+    extra = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"] if "Open MPI" in version else []
+    return [MPIRUN, *extra, "-n", str(ranks)]
+
+
+def left_behind():
+    """Processes of the ranks' program that still exist."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(RANKS):
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
+def run(ranks, program, limit=LIMIT, timeout=120):
+    start = time.monotonic()
+    done = subprocess.run([*launcher(ranks), RANKS, program, str(limit)], capture_output=True, text=True, timeout=timeout)
+    return done, time.monotonic() - start
+
+
+class Collectives(unittest.TestCase):
+    def check(self, ranks):
+        done, _ = run(ranks, "collectives", limit=60, timeout=900)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("every collective is right"), ranks)
+
+    def test_two_ranks(self):
+        self.check(2)
+
+    def test_three_ranks(self):
+        self.check(3)
+
+    def test_four_ranks(self):
+        self.check(4)
+
+
+class Endings(unittest.TestCase):
+    def ends(self, program, *texts, ranks=3, within=LIMIT + 10):
+        done, seconds = run(ranks, program)
+        self.assertNotEqual(done.returncode, 0)
+        for text in texts:
+            self.assertIn(text.lower(), (done.stderr + done.stdout).lower().replace("signal: ", "signal "))
+        self.assertNotIn("came through", done.stdout)
+        self.assertLess(seconds, within)
+        deadline = time.monotonic() + 5
+        while left_behind() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.assertEqual(left_behind(), [])
+
+    def test_a_rank_that_does_not_come(self):
+        where = 'waited 2 s in all_reduce of layer "layer3" on the gradient queue (ranks 0, 1, 2); not arrived: rank 1\n'
+        self.ends("missing", "rank 0 " + where, "rank 2 " + where)
+
+    def test_a_rank_that_is_stopped(self):
+        where = 'waited 2 s in all_reduce of layer "layer3" on the gradient queue (ranks 0, 1, 2); not arrived: rank 1 (not responding)'
+        self.ends("stopped", "rank 0 " + where, "rank 2 " + where)
+
+    def test_a_rank_that_is_killed(self):
+        self.ends("killed", "signal 9")  # the launcher says it
+
+    def test_a_rank_that_fails(self):
+        self.ends("failing", "rank 1 ended the run: the disk is full", within=LIMIT + 8)
+
+    def test_a_message_that_does_not_come(self):
+        self.ends("transfer", 'rank 0 waited 2 s in a transfer of layer "halo" on the activation queue for a message from rank 1\n', ranks=2)
+
+
+if __name__ == "__main__":
+    MPIRUN, RANKS = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
