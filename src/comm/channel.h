@@ -83,9 +83,9 @@ class Channel {
     Lane lane_;
     std::chrono::milliseconds limit_;
     std::map<std::string, TrafficCount, std::less<>> counts_;
-    std::string_view label_;            // a key of counts_
-    TrafficCount* counted_ = nullptr;   // its value
-    std::vector<Posted> exchanged_;     // kept between calls
+    std::string_view label_;           // a key of counts_
+    TrafficCount* counted_ = nullptr;  // its value
+    std::vector<Posted> exchanged_;    // kept between calls
     std::vector<Request> requests_;
 };
 

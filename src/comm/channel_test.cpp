@@ -59,8 +59,9 @@ TEST(Channel, ExchangesWithEverybodyAtOnce) {
         channel.set_label("halo");
         channel.exchange(sends, receives);
         for (Rank r = 0; r < 5; ++r)
-            require(in[static_cast<size_t>(r)] == noise(size_of_pair(r, transport.rank()), static_cast<uint64_t>(r * 10 + transport.rank())),
-                    "from {} to {}", r, transport.rank());
+            require(
+                in[static_cast<size_t>(r)] == noise(size_of_pair(r, transport.rank()), static_cast<uint64_t>(r * 10 + transport.rank())),
+                "from {} to {}", r, transport.rank());
         require(channel.counts().at("halo").bytes_of(Traffic::Transfer) == sent, "bytes");
     });
 }

@@ -16,8 +16,8 @@ namespace {
 constexpr std::array<std::string_view, kTrafficKinds> kTraffic{"all_reduce", "reduce_scatter", "all_gather", "all_to_all",
                                                                "broadcast",  "barrier",        "transfer"};
 constexpr std::array<std::string_view, 3> kReduce{"sum", "max", "min"};
-constexpr std::array<std::string_view, 9> kAlgorithms{"auto", "library",      "ring",     "recursive_doubling", "rabenseifner",
-                                                      "tree", "hierarchical", "pairwise", "bruck"};
+constexpr std::array<std::string_view, 9> kAlgorithms{"auto",         "library",  "ring", "recursive_doubling", "rabenseifner", "tree",
+                                                      "hierarchical", "pairwise", "bruck"};
 
 template <class Enum, size_t N>
 Enum named(std::string_view what, std::string_view name, const std::array<std::string_view, N>& names) {

@@ -13,25 +13,29 @@ namespace {
 
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 
-auto order(const CollectiveTable::Entry& e) { return std::tuple(e.kind, e.group_size, e.up_to_bytes); }
+auto order(const CollectiveTable::Entry& e) { return std::tuple(e.kind, !e.one_node, e.group_size, e.up_to_bytes); }
 
 }  // namespace
 
-// Measured on two cores with 2 and 4 ranks of Open MPI 4.1 in shared memory. Its own non-blocking collectives lose to ours at every size that
-// matters, by up to two times; among threads nothing beats working on the buffers where they lie.
+// Measured on two cores with 2 and 4 ranks of Open MPI 4.1. Its own non-blocking collectives lose to ours at every size that matters, by up to two
+// times. On one node Library is shared memory for all_reduce; among threads it is that for everything.
 CollectiveTable CollectiveTable::defaults(std::string_view transport) {
     CollectiveTable table;
     if (transport != "mpi") return table;
     for (const int size : {2, 4, 16}) {
-        table.set({Traffic::AllReduce, size, 2 << 10, Algorithm::RecursiveDoubling});
-        table.set({Traffic::AllReduce, size, 256 << 10, Algorithm::Rabenseifner});
-        table.set({Traffic::AllReduce, size, kAnyBytes, Algorithm::Ring});
-        table.set({Traffic::ReduceScatter, size, kAnyBytes, Algorithm::Pairwise});
-        table.set({Traffic::AllGather, size, 16 << 10, size > 4 ? Algorithm::Bruck : Algorithm::Pairwise});
-        table.set({Traffic::AllGather, size, kAnyBytes, size > 4 ? Algorithm::Ring : Algorithm::Pairwise});
-        table.set({Traffic::AllToAll, size, kAnyBytes, Algorithm::Pairwise});
-        table.set({Traffic::Broadcast, size, kAnyBytes, Algorithm::Tree});
-        table.set({Traffic::Barrier, size, kAnyBytes, Algorithm::RecursiveDoubling});
+        table.set({Traffic::AllReduce, size, true, kAnyBytes, Algorithm::Library});
+        table.set({Traffic::AllReduce, size, false, 2 << 10, Algorithm::RecursiveDoubling});
+        table.set({Traffic::AllReduce, size, false, 256 << 10, Algorithm::Rabenseifner});
+        table.set({Traffic::AllReduce, size, false, kAnyBytes, Algorithm::Ring});
+        table.set({Traffic::Barrier, size, true, kAnyBytes, Algorithm::Library});
+        table.set({Traffic::Barrier, size, false, kAnyBytes, Algorithm::RecursiveDoubling});
+        for (const bool one_node : {true, false}) {
+            table.set({Traffic::ReduceScatter, size, one_node, kAnyBytes, Algorithm::Pairwise});
+            table.set({Traffic::AllGather, size, one_node, 16 << 10, size > 4 ? Algorithm::Bruck : Algorithm::Pairwise});
+            table.set({Traffic::AllGather, size, one_node, kAnyBytes, size > 4 ? Algorithm::Ring : Algorithm::Pairwise});
+            table.set({Traffic::AllToAll, size, one_node, kAnyBytes, Algorithm::Pairwise});
+            table.set({Traffic::Broadcast, size, one_node, kAnyBytes, Algorithm::Tree});
+        }
     }
     return table;
 }
@@ -40,21 +44,22 @@ void CollectiveTable::set(const Entry& entry) {
     const auto known = algorithms_of(entry.kind);
     require(std::find(known.begin(), known.end(), entry.algorithm) != known.end(), "{} has no algorithm {}", name_of(entry.kind),
             name_of(entry.algorithm));
-    const auto at = std::lower_bound(entries_.begin(), entries_.end(), entry, [](const Entry& a, const Entry& b) { return order(a) < order(b); });
+    const auto at =
+        std::lower_bound(entries_.begin(), entries_.end(), entry, [](const Entry& a, const Entry& b) { return order(a) < order(b); });
     if (at != entries_.end() && order(*at) == order(entry))
         *at = entry;
     else
         entries_.insert(at, entry);
 }
 
-Algorithm CollectiveTable::choose(Traffic kind, int group_size, int64_t bytes) const {
+Algorithm CollectiveTable::choose(Traffic kind, int group_size, bool one_node, int64_t bytes) const {
     const Entry* best = nullptr;
-    const auto distance = [&](const Entry& e) { return std::abs(e.group_size - group_size); };
-    // Entries come by group size, then bytes: a later group at the same distance is the larger one, and in a group the first that reaches counts.
+    const auto distance = [&](const Entry& e) { return std::pair(e.one_node != one_node, std::abs(e.group_size - group_size)); };
+    // Entries come by nodes, group size and bytes: in a group the first that reaches counts.
     for (const Entry& e : entries_) {
         if (e.kind != kind) continue;
         const bool nearer = !best || distance(e) < distance(*best) || (distance(e) == distance(*best) && e.group_size > best->group_size);
-        const bool further = best && e.group_size == best->group_size && best->up_to_bytes < bytes;
+        const bool further = best && distance(e) == distance(*best) && e.group_size == best->group_size && best->up_to_bytes < bytes;
         if (nearer || further) best = &e;
     }
     return best ? best->algorithm : Algorithm::Library;
@@ -65,6 +70,7 @@ Json to_json(const CollectiveTable& table) {
     for (const auto& e : table.entries()) {
         entries.push_back({{"collective", name_of(e.kind)},
                            {"ranks", e.group_size},
+                           {"nodes", e.one_node ? "one" : "several"},
                            {"up_to_bytes", e.up_to_bytes == kAnyBytes ? Json(nullptr) : Json(e.up_to_bytes)},
                            {"algorithm", name_of(e.algorithm)}});
     }
@@ -76,17 +82,20 @@ CollectiveTable collective_table_from_json(const Json& json) {
     try {
         for (const Json& e : json.at("entries")) {
             const Json& bytes = e.at("up_to_bytes");
+            const std::string nodes = e.at("nodes");
+            require(nodes == "one" || nodes == "several", "nodes is \"{}\", expected \"one\" or \"several\"", nodes);
             const CollectiveTable::Entry entry{traffic_named(e.at("collective").get<std::string>()), e.at("ranks").get<int>(),
-                                               bytes.is_null() ? kAnyBytes : bytes.get<int64_t>(),
+                                               nodes == "one", bytes.is_null() ? kAnyBytes : bytes.get<int64_t>(),
                                                algorithm_named(e.at("algorithm").get<std::string>())};
             require(entry.group_size >= 1 && entry.up_to_bytes >= 0, "{} of {} ranks up to {} bytes is no entry", name_of(entry.kind),
                     entry.group_size, entry.up_to_bytes);
             table.set(entry);
         }
     } catch (const Json::exception& e) {
-        fail("the table of collectives is not as expected (\"entries\", each with \"collective\", \"ranks\", \"up_to_bytes\" and "
-             "\"algorithm\"): {}",
-             e.what());
+        fail(
+            "the table of collectives is not as expected (\"entries\", each with \"collective\", \"ranks\", \"nodes\", \"up_to_bytes\" and "
+            "\"algorithm\"): {}",
+            e.what());
     }
     return table;
 }

@@ -15,7 +15,7 @@ int tag_of(GroupKey key) { return kMaxTag + 1 + static_cast<int>(key % 8192); }
 
 bool reduces(Traffic kind) { return kind == Traffic::AllReduce || kind == Traffic::ReduceScatter; }
 
-void copy(std::byte* dst, const std::byte* src, int64_t bytes) {
+void copy_bytes(std::byte* dst, const std::byte* src, int64_t bytes) {
     if (dst != src && bytes > 0) std::memcpy(dst, src, static_cast<size_t>(bytes));
 }
 
@@ -57,7 +57,7 @@ void run_reduce_scatter(const Team& team, const CollectiveCall& call, Algorithm 
 void run_all_gather(const Team& team, const CollectiveCall& call, Algorithm algorithm) {
     const auto counts = times(call.counts, size_of(call.dtype));
     const auto own = static_cast<size_t>(team.place);
-    copy(call.out + offsets_of(counts)[own], call.in, counts[own]);
+    copy_bytes(call.out + offsets_of(counts)[own], call.in, counts[own]);
     switch (algorithm) {
         case Algorithm::Ring: return all_gather_ring(team, call.out, counts);
         case Algorithm::Bruck: return all_gather_bruck(team, call.out, counts);
@@ -68,7 +68,7 @@ void run_all_gather(const Team& team, const CollectiveCall& call, Algorithm algo
 // A group of one.
 void run_alone(const CollectiveCall& call) {
     if (call.kind == Traffic::AllReduce || call.kind == Traffic::Broadcast || call.kind == Traffic::Barrier) return;
-    copy(call.out, call.in, call.counts[0] * size_of(call.dtype));
+    copy_bytes(call.out, call.in, call.counts[0] * size_of(call.dtype));
 }
 
 }  // namespace
@@ -87,6 +87,7 @@ Communicator::Communicator(Channel& channel, std::vector<Rank> group)
         CONVOY_CHECK(std::count(group_.begin(), group_.end(), rank) == 1, "rank {} twice in a group", rank);
     }
     place_ = static_cast<int>(self - group_.begin());
+    one_node_ = on_one_node(channel.transport().nodes(), group_);
     if (size() > 1) port_ = channel.transport().open(group_, channel.lane());
 }
 
@@ -107,7 +108,8 @@ void Communicator::all_gather(const std::byte* in, std::byte* out, std::span<con
 
 void Communicator::all_to_all(const std::byte* in, std::span<const int64_t> send_counts, std::byte* out,
                               std::span<const int64_t> receive_counts, DType dtype, Algorithm algorithm) {
-    run({.kind = Traffic::AllToAll, .dtype = dtype, .in = in, .out = out, .counts = send_counts, .other_counts = receive_counts}, algorithm);
+    run({.kind = Traffic::AllToAll, .dtype = dtype, .in = in, .out = out, .counts = send_counts, .other_counts = receive_counts},
+        algorithm);
 }
 
 void Communicator::broadcast(std::byte* data, int64_t count, DType dtype, int root, Algorithm algorithm) {
@@ -117,22 +119,25 @@ void Communicator::broadcast(std::byte* data, int64_t count, DType dtype, int ro
 void Communicator::barrier(Algorithm algorithm) { run({.kind = Traffic::Barrier}, algorithm); }
 
 Algorithm Communicator::choice(const CollectiveCall& call) const {
-    const Algorithm chosen = table_.choose(call.kind, size(), bytes_of(call));
+    const Algorithm chosen = table_.choose(call.kind, size(), one_node_, bytes_of(call));
     const bool possible = chosen != Algorithm::Library || (port_ && port_->offers(call));
     return possible ? chosen : substitute(call.kind, bytes_of(call));
 }
 
 void Communicator::check(const CollectiveCall& call, Algorithm algorithm) const {
     const auto per_place = static_cast<size_t>(size());
-    const bool by_place = reduces(call.kind) ? call.kind == Traffic::ReduceScatter : call.kind == Traffic::AllGather || call.kind == Traffic::AllToAll;
-    CONVOY_CHECK(!by_place || call.counts.size() == per_place, "{} of {} ranks with {} counts", name_of(call.kind), size(), call.counts.size());
+    const bool by_place =
+        reduces(call.kind) ? call.kind == Traffic::ReduceScatter : call.kind == Traffic::AllGather || call.kind == Traffic::AllToAll;
+    CONVOY_CHECK(!by_place || call.counts.size() == per_place, "{} of {} ranks with {} counts", name_of(call.kind), size(),
+                 call.counts.size());
     CONVOY_CHECK(call.kind != Traffic::AllToAll || call.other_counts.size() == per_place, "all_to_all of {} ranks with {} receive counts",
                  size(), call.other_counts.size());
     CONVOY_CHECK(call.root >= 0 && call.root < size(), "root {} in a group of {}", call.root, size());
     if (reduces(call.kind)) combine_of(call.dtype, call.op);
     if (algorithm == Algorithm::Auto) return;
     const auto known = algorithms_of(call.kind);
-    require(std::find(known.begin(), known.end(), algorithm) != known.end(), "{} has no algorithm {}", name_of(call.kind), name_of(algorithm));
+    require(std::find(known.begin(), known.end(), algorithm) != known.end(), "{} has no algorithm {}", name_of(call.kind),
+            name_of(algorithm));
 }
 
 void Communicator::run(const CollectiveCall& call, Algorithm algorithm) {
@@ -197,7 +202,8 @@ void Communicator::give_up(Traffic kind, const std::vector<Rank>& waiting_for) {
     }
     std::string who = fmt::format("not arrived: {}", fmt::join(missing, ", "));
     if (missing.empty() && waiting_for.empty()) who = "all ranks had arrived";
-    if (missing.empty() && !waiting_for.empty()) who = fmt::format("all ranks had arrived, data did not from rank {}", fmt::join(waiting_for, ", "));
+    if (missing.empty() && !waiting_for.empty())
+        who = fmt::format("all ranks had arrived, data did not from rank {}", fmt::join(waiting_for, ", "));
     fail("rank {} waited {:.3g} s in {} of layer \"{}\" on the {} queue (ranks {}); {}", channel_.transport().rank(),
          static_cast<double>(channel_.limit().count()) * 1e-3, name_of(kind), channel_.label(), name_of(channel_.lane()),
          fmt::join(group_, ", "), who);

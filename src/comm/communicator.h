@@ -27,6 +27,8 @@ class Communicator {
     int size() const { return static_cast<int>(group_.size()); }
     // This rank's place in the group.
     int place() const { return place_; }
+    // Whether all its ranks are on one node.
+    bool one_node() const { return one_node_; }
     const std::vector<Rank>& group() const { return group_; }
     Channel& channel() const { return channel_; }
 
@@ -63,6 +65,7 @@ class Communicator {
     Channel& channel_;
     std::vector<Rank> group_;
     int place_ = 0;
+    bool one_node_ = true;
     GroupKey key_;
     CollectiveTable table_;
     std::atomic<int64_t>* arrivals_;

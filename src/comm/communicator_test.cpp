@@ -131,10 +131,12 @@ TEST(Communicator, CountsBytesByLayerAndKind) {
             communicator.all_gather(part, data, counts, DType::f32, algorithm);
         }
         for (const Algorithm algorithm : {Algorithm::Library, Algorithm::Ring, Algorithm::Rabenseifner})
-            require(channel.counts().at(std::string(name_of(algorithm))).bytes_of(Traffic::AllReduce) == 600, "all_reduce by {}", name_of(algorithm));
+            require(channel.counts().at(std::string(name_of(algorithm))).bytes_of(Traffic::AllReduce) == 600, "all_reduce by {}",
+                    name_of(algorithm));
         for (const Algorithm algorithm : {Algorithm::Library, Algorithm::Ring, Algorithm::Pairwise}) {
             const auto& count = channel.counts().at(std::string(name_of(algorithm)));
-            require(count.bytes_of(Traffic::ReduceScatter) == 300 && count.bytes_of(Traffic::AllGather) == 300, "by {}", name_of(algorithm));
+            require(count.bytes_of(Traffic::ReduceScatter) == 300 && count.bytes_of(Traffic::AllGather) == 300, "by {}",
+                    name_of(algorithm));
             require(count.calls_of(Traffic::AllGather) == 1, "calls by {}", name_of(algorithm));
         }
         require(channel.counts().at("").total_bytes() == 0, "nothing was sent without a label");
@@ -149,7 +151,7 @@ TEST(Communicator, AutoFollowsTheTable) {
         Channel channel(transport, Lane::Gradient);
         Communicator communicator(channel, everybody(2));
         CollectiveTable table;
-        table.set({Traffic::AllReduce, 2, 64, Algorithm::Tree});
+        table.set({Traffic::AllReduce, 2, true, 64, Algorithm::Tree});
         communicator.set_table(table);
         const CollectiveCall call{.kind = Traffic::AllReduce, .dtype = DType::f32, .count = 4};
         require(communicator.choice(call) == Algorithm::Tree, "the table's choice");

@@ -22,8 +22,9 @@ std::optional<int> launched_size();
 
 struct MpiOptions {
     int ranks_per_node = 0;  // above 0: pretend that nodes hold so many consecutive ranks each
-    std::chrono::milliseconds answer_limit = std::chrono::seconds(3);  // how long a rank may take to answer before it counts as not responding
-    std::chrono::milliseconds abort_limit = std::chrono::seconds(5);   // how long MPI_Abort may take before the process ends by itself
+    std::chrono::milliseconds answer_limit =
+        std::chrono::seconds(3);  // how long a rank may take to answer before it counts as not responding
+    std::chrono::milliseconds abort_limit = std::chrono::seconds(5);  // how long MPI_Abort may take before the process ends by itself
 };
 
 // Starts MPI, which can be done once in a process, and stops it when the transport is destroyed. Error when this build has none.

@@ -9,7 +9,8 @@ namespace convoy {
 
 namespace {
 
-constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMI_FD", "PMIX_RANK", "SLURM_PROCID", "SLURM_NTASKS"};
+constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",    "PMI_RANK", "PMI_FD", "PMIX_RANK",
+                                      "SLURM_PROCID",         "SLURM_NTASKS"};
 
 // With exactly these variables of launchers set.
 std::optional<int> size_with(const std::map<std::string, std::string>& variables) {

@@ -11,8 +11,7 @@ namespace {
 
 // The buffers of one size: a vector of f32 in pieces, as even as can be.
 struct Case {
-    Case(int64_t bytes, int size)
-        : counts(even_counts(bytes / 4, size)), whole(bytes + 4), piece(counts[0] * 4 + 4), count(bytes / 4) {
+    Case(int64_t bytes, int size) : counts(even_counts(bytes / 4, size)), whole(bytes + 4), piece(counts[0] * 4 + 4), count(bytes / 4) {
         std::memset(whole.data(), 0, static_cast<size_t>(whole.bytes()));
         std::memset(piece.data(), 0, static_cast<size_t>(piece.bytes()));
     }
@@ -67,7 +66,8 @@ std::vector<CollectiveTime> measure(Communicator& communicator, const MeasureOpt
             for (const Algorithm algorithm : algorithms_of(kind)) {
                 const auto& asked = options.algorithms;
                 if (!asked.empty() && std::find(asked.begin(), asked.end(), algorithm) == asked.end()) continue;
-                times.push_back({kind, communicator.size(), bytes, algorithm, median_time(communicator, problem, kind, algorithm, options)});
+                const double seconds = median_time(communicator, problem, kind, algorithm, options);
+                times.push_back({kind, communicator.size(), communicator.one_node(), bytes, algorithm, seconds});
             }
         }
     }
@@ -77,7 +77,7 @@ std::vector<CollectiveTime> measure(Communicator& communicator, const MeasureOpt
 CollectiveTable fastest(const std::vector<CollectiveTime>& times) {
     CollectiveTable table;
     const auto same = [](const CollectiveTime& a, const CollectiveTime& b) {
-        return a.kind == b.kind && a.group_size == b.group_size && a.bytes == b.bytes;
+        return a.kind == b.kind && a.group_size == b.group_size && a.one_node == b.one_node && a.bytes == b.bytes;
     };
     for (const CollectiveTime& time : times) {
         const CollectiveTime* best = &time;
@@ -86,7 +86,7 @@ CollectiveTable fastest(const std::vector<CollectiveTime>& times) {
         const CollectiveTime* chosen = best;
         for (const CollectiveTime& other : times)
             if (same(other, time) && other.seconds <= best->seconds * 1.03 && other.algorithm < chosen->algorithm) chosen = &other;
-        table.set({time.kind, time.group_size, time.bytes, chosen->algorithm});
+        table.set({time.kind, time.group_size, time.one_node, time.bytes, chosen->algorithm});
     }
     return table;
 }

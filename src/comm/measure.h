@@ -11,6 +11,7 @@ namespace convoy {
 struct CollectiveTime {
     Traffic kind = Traffic::AllReduce;
     int group_size = 0;
+    bool one_node = true;
     int64_t bytes = 0;
     Algorithm algorithm = Algorithm::Library;
     double seconds = 0;  // median over repetitions of the slowest rank's time
@@ -27,7 +28,7 @@ struct MeasureOptions {
 // Collective over the communicator; every rank gets the same list.
 std::vector<CollectiveTime> measure(Communicator& communicator, const MeasureOptions& options = {});
 
-// Puts the fastest of each (kind, group size, bytes) into a table; of those within 3 % of it the first in the order of Algorithm.
+// Puts the fastest of each (kind, group size, nodes, bytes) into a table; of those within 3 % of it the first in the order of Algorithm.
 CollectiveTable fastest(const std::vector<CollectiveTime>& times);
 
 }  // namespace convoy

@@ -26,12 +26,12 @@ TEST(Measure, TimesEveryAlgorithmAndAgreesOnEveryRank) {
 }
 
 TEST(Measure, TheFastestWinsUnlessAnEarlierOneIsNear) {
-    const auto table = fastest({{Traffic::AllReduce, 2, 100, Algorithm::Library, 2.0},
-                                {Traffic::AllReduce, 2, 100, Algorithm::Ring, 1.0},
-                                {Traffic::AllReduce, 2, 200, Algorithm::Library, 1.01},
-                                {Traffic::AllReduce, 2, 200, Algorithm::Ring, 1.0}});
-    EXPECT_EQ(table.choose(Traffic::AllReduce, 2, 100), Algorithm::Ring);
-    EXPECT_EQ(table.choose(Traffic::AllReduce, 2, 200), Algorithm::Library);
+    const auto table = fastest({{Traffic::AllReduce, 2, true, 100, Algorithm::Library, 2.0},
+                                {Traffic::AllReduce, 2, true, 100, Algorithm::Ring, 1.0},
+                                {Traffic::AllReduce, 2, true, 200, Algorithm::Library, 1.01},
+                                {Traffic::AllReduce, 2, true, 200, Algorithm::Ring, 1.0}});
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 2, true, 100), Algorithm::Ring);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 2, true, 200), Algorithm::Library);
 }
 
 }  // namespace

@@ -34,8 +34,12 @@ class Script {
         const auto kind = static_cast<Traffic>(below(6));
         const auto algorithms = algorithms_of(kind);
         constexpr std::array<DType, 3> types{DType::f64, DType::bf16, DType::i32};
-        return {kind, algorithms[static_cast<size_t>(below(static_cast<int>(algorithms.size())))], types[static_cast<size_t>(below(3))],
-                ReduceOp::Sum, below(4) == 0 ? below(3000) : below(40), random_.bits(next_++)};
+        return {kind,
+                algorithms[static_cast<size_t>(below(static_cast<int>(algorithms.size())))],
+                types[static_cast<size_t>(below(3))],
+                ReduceOp::Sum,
+                below(4) == 0 ? below(3000) : below(40),
+                random_.bits(next_++)};
     }
 
     // A message round the ring of all ranks.

@@ -27,7 +27,8 @@ Tensor input(const Check& check, int place, int64_t count) {
 std::vector<int64_t> uneven(int64_t count, int size, uint64_t seed) {
     const RandomStream random{seed, 0, 11};
     std::vector<int64_t> cuts{0, count};
-    for (int i = 1; i < size; ++i) cuts.push_back(static_cast<int64_t>(random.uniform(static_cast<uint64_t>(i)) * static_cast<double>(count + 1)));
+    for (int i = 1; i < size; ++i)
+        cuts.push_back(static_cast<int64_t>(random.uniform(static_cast<uint64_t>(i)) * static_cast<double>(count + 1)));
     if (size > 2) cuts[2] = cuts[3 % cuts.size()];  // an empty piece
     std::sort(cuts.begin(), cuts.end());
     std::vector<int64_t> counts;
@@ -71,8 +72,8 @@ void compare(const Check& check, const Tensor& result, const Expected& expected,
     for (int64_t i = 0; i < result.numel(); ++i) {
         const auto at = static_cast<size_t>(first + i);
         const double bound = epsilon(check) * size * expected.scale[at];
-        require(std::fabs(element(result, i) - expected.value[at]) <= bound, "{}: element {} is {}, expected {}", to_string(check), first + i,
-                element(result, i), expected.value[at]);
+        require(std::fabs(element(result, i) - expected.value[at]) <= bound, "{}: element {} is {}, expected {}", to_string(check),
+                first + i, element(result, i), expected.value[at]);
     }
 }
 
@@ -142,7 +143,8 @@ Tensor exchanged(Communicator& communicator, const Check& check) {
     const Tensor in = input(check, communicator.place(), check.count);
     Tensor out({static_cast<int64_t>(expected.size())}, check.dtype);
     communicator.all_to_all(in.data(), send_counts, out.data(), receive_counts, check.dtype, check.algorithm);
-    for (int64_t i = 0; i < out.numel(); ++i) require_same(check, element(out, i) == expected[static_cast<size_t>(i)], "from what was sent");
+    for (int64_t i = 0; i < out.numel(); ++i)
+        require_same(check, element(out, i) == expected[static_cast<size_t>(i)], "from what was sent");
     return out;
 }
 
@@ -180,7 +182,8 @@ std::vector<Check> all_checks(int64_t count, uint64_t seed) {
                 checks.push_back({kind, algorithm, dtype, ReduceOp::Sum, count, seed++});
     for (const Algorithm algorithm : algorithms_of(Traffic::AllReduce))
         for (const ReduceOp op : {ReduceOp::Max, ReduceOp::Min})
-            for (const DType dtype : {DType::f32, DType::bf16, DType::u8}) checks.push_back({Traffic::AllReduce, algorithm, dtype, op, count, seed++});
+            for (const DType dtype : {DType::f32, DType::bf16, DType::u8})
+                checks.push_back({Traffic::AllReduce, algorithm, dtype, op, count, seed++});
     for (const Algorithm algorithm : algorithms_of(Traffic::Barrier)) checks.push_back({.kind = Traffic::Barrier, .algorithm = algorithm});
     return checks;
 }

@@ -1,5 +1,6 @@
 #include "comm/transport.h"
 
+#include <algorithm>
 #include <array>
 
 namespace convoy {
@@ -16,6 +17,11 @@ GroupKey group_key(const std::vector<Rank>& group, Lane lane) {
     for (const Rank rank : group) mix(static_cast<uint64_t>(rank) + 1);
     mix(0xFFFF + static_cast<uint64_t>(lane));
     return key;
+}
+
+bool on_one_node(const std::vector<int>& nodes, const std::vector<Rank>& group) {
+    const auto node = [&](Rank rank) { return nodes[static_cast<size_t>(rank)]; };
+    return std::all_of(group.begin(), group.end(), [&](Rank rank) { return node(rank) == node(group.front()); });
 }
 
 }  // namespace convoy

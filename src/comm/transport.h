@@ -51,6 +51,9 @@ constexpr int kMaxTag = 16383;
 using GroupKey = uint64_t;
 GroupKey group_key(const std::vector<Rank>& group, Lane lane);
 
+// Whether all ranks of a group are on one node, given the node of every rank.
+bool on_one_node(const std::vector<int>& nodes, const std::vector<Rank>& group);
+
 // A transport's own collectives for one group on one lane.
 class Port {
   public:

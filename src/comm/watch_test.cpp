@@ -34,9 +34,10 @@ std::string text_when_one_is_missing(Algorithm algorithm) {
 TEST(Watch, NamesTheRankThatDidNotArrive) {
     for (const Algorithm algorithm : algorithms_of(Traffic::AllReduce)) {
         const auto start = Clock::now();
-        EXPECT_EQ(text_when_one_is_missing(algorithm),
-                  "rank 0 ended the run: rank 0 waited 0.15 s in all_reduce of layer \"layer3.conv2\" on the gradient queue (ranks 0, 1, 2, 3); "
-                  "not arrived: rank 2")
+        EXPECT_EQ(
+            text_when_one_is_missing(algorithm),
+            "rank 0 ended the run: rank 0 waited 0.15 s in all_reduce of layer \"layer3.conv2\" on the gradient queue (ranks 0, 1, 2, 3); "
+            "not arrived: rank 2")
             << name_of(algorithm);
         EXPECT_LT(Clock::now() - start, 5s) << "the others must not wait for their own limit";
     }
@@ -53,8 +54,9 @@ TEST(Watch, NamesThePeerOfATransfer) {
         });
         FAIL() << "no error";
     } catch (const Error& e) {
-        EXPECT_STREQ(e.what(), "rank 0 ended the run: rank 0 waited 0.1 s in a transfer of layer \"conv1\" on the activation queue for a "
-                               "message from rank 1");
+        EXPECT_STREQ(e.what(),
+                     "rank 0 ended the run: rank 0 waited 0.1 s in a transfer of layer \"conv1\" on the activation queue for a "
+                     "message from rank 1");
     }
 }
 

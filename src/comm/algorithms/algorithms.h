@@ -25,7 +25,8 @@ void all_reduce_hierarchical(const Team& team, const std::vector<int>& nodes, co
 
 // `counts` in elements; see Communicator.
 void reduce_scatter_ring(const Team& team, const Elements& elements, const std::byte* in, std::byte* out, std::span<const int64_t> counts);
-void reduce_scatter_pairwise(const Team& team, const Elements& elements, const std::byte* in, std::byte* out, std::span<const int64_t> counts);
+void reduce_scatter_pairwise(const Team& team, const Elements& elements, const std::byte* in, std::byte* out,
+                             std::span<const int64_t> counts);
 
 // The rest moves bytes only: counts in bytes. This place's piece of `out` is already there, except for Bruck, which takes it from there too.
 void all_gather_ring(const Team& team, std::byte* out, std::span<const int64_t> counts);

@@ -57,10 +57,10 @@ void all_gather_bruck(const Team& team, std::byte* out, std::span<const int64_t>
         return bytes;
     };
     std::byte* const turned = team.steps.scratch(offsets.back());
-    const auto copy = [](std::byte* dst, const std::byte* src, int64_t bytes) {
+    const auto copy_bytes = [](std::byte* dst, const std::byte* src, int64_t bytes) {
         if (bytes > 0) std::memcpy(dst, src, static_cast<size_t>(bytes));
     };
-    copy(turned, out + offsets[at(team.place)], counts[at(team.place)]);
+    copy_bytes(turned, out + offsets[at(team.place)], counts[at(team.place)]);
     for (int have = 1; have < p; have *= 2) {
         const int pieces = std::min(have, p - have);
         team.receive(team.place + have, turned + bytes_from(team.place, have), bytes_from(team.place + have, pieces));
@@ -68,8 +68,8 @@ void all_gather_bruck(const Team& team, std::byte* out, std::span<const int64_t>
         team.steps.wait_all();
     }
     const int64_t before_end = offsets.back() - offsets[at(team.place)];
-    copy(out + offsets[at(team.place)], turned, before_end);
-    copy(out, turned + before_end, offsets[at(team.place)]);
+    copy_bytes(out + offsets[at(team.place)], turned, before_end);
+    copy_bytes(out, turned + before_end, offsets[at(team.place)]);
 }
 
 }  // namespace convoy

@@ -62,9 +62,7 @@ class Ring {
         received_[i] = team_.receive(team_.place - 1, adds(piece) ? slot(i) : at(piece.first), piece.count * elements_.size);
     }
 
-    void send(const Piece& piece) {
-        sent_[piece.id] = team_.send(team_.place + 1, at(piece.first), piece.count * elements_.size);
-    }
+    void send(const Piece& piece) { sent_[piece.id] = team_.send(team_.place + 1, at(piece.first), piece.count * elements_.size); }
 
     void take(size_t i) {
         const Piece& piece = incoming_[i];
@@ -83,6 +81,8 @@ class Ring {
 
 }  // namespace
 
-void all_reduce_ring(const Team& team, const Elements& elements, std::byte* data, int64_t count) { Ring(team, elements, data, count).run(); }
+void all_reduce_ring(const Team& team, const Elements& elements, std::byte* data, int64_t count) {
+    Ring(team, elements, data, count).run();
+}
 
 }  // namespace convoy

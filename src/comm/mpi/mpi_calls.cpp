@@ -1,8 +1,6 @@
 #include "comm/mpi/mpi_calls.h"
 
-#include <algorithm>
 #include <cstring>
-#include <thread>
 
 namespace convoy {
 
@@ -12,21 +10,6 @@ void check_mpi(int code, const char* call) {
     int length = 0;
     MPI_Error_string(code, text, &length);
     fail("{}: {}", call, std::string_view(text, static_cast<size_t>(length)));
-}
-
-bool Patience::pause(Deadline deadline) {
-    constexpr int kLooks = 100;  // a look takes some tenths of a microsecond
-    constexpr auto kYielding = std::chrono::milliseconds(1);
-    if (++looks_ <= kLooks) return true;
-    const auto now = Clock::now();
-    if (looks_ == kLooks + 1) start_ = now;
-    if (now >= deadline) return false;
-    const auto waited = now - start_;
-    if (waited < kYielding)
-        std::this_thread::yield();
-    else
-        std::this_thread::sleep_for(std::min<Clock::duration>(waited / 10, std::chrono::milliseconds(1)));
-    return true;
 }
 
 bool wait_for(MPI_Request& request, Deadline deadline) {

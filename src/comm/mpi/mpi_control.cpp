@@ -54,8 +54,9 @@ void MpiControl::answer_all() {
         answers_.push_back(std::make_unique<Answer>());
         Answer& answer = *answers_.back();
         answer.count = arrivals(question.key).load();
-        check_mpi(MPI_Isend(&answer.count, sizeof(answer.count), MPI_BYTE, status.MPI_SOURCE, kAnswer + question.lane, comm_, &answer.request),
-                  "MPI_Isend");
+        check_mpi(
+            MPI_Isend(&answer.count, sizeof(answer.count), MPI_BYTE, status.MPI_SOURCE, kAnswer + question.lane, comm_, &answer.request),
+            "MPI_Isend");
     }
 }
 

@@ -53,12 +53,15 @@ int64_t elements_of(std::span<const int64_t> counts) { return offsets_of(counts)
 }  // namespace
 
 bool MpiPort::offers(const CollectiveCall& call) const {
+    if (shared_ && call.kind == Traffic::AllReduce) return true;
     constexpr int64_t kMost = std::numeric_limits<int>::max();
     const bool fits = call.count <= kMost && elements_of(call.counts) <= kMost && elements_of(call.other_counts) <= kMost;
     return fits && !(reduces(call) && call.dtype == DType::bf16);
 }
 
 bool MpiPort::run(const CollectiveCall& call, Deadline deadline) {
+    if (shared_ && call.kind == Traffic::AllReduce) return shared_->all_reduce(call, deadline);
+    if (shared_ && call.kind == Traffic::Barrier) return shared_->barrier(deadline);
     MPI_Request request = start(call);
     if (!wait_for(request, deadline)) return false;
     finish(call);
@@ -85,8 +88,8 @@ MPI_Request MpiPort::start(const CollectiveCall& call) {
         case Traffic::AllGather: {
             const auto own = static_cast<size_t>(place_);
             const bool in_place = call.in == call.out + int64_t{offsets_[own]} * size_of(call.dtype);
-            check_mpi(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : call.in, counts_[own], type, call.out, counts_.data(), offsets_.data(), type,
-                                      comm_, &request),
+            check_mpi(MPI_Iallgatherv(in_place ? MPI_IN_PLACE : call.in, counts_[own], type, call.out, counts_.data(), offsets_.data(),
+                                      type, comm_, &request),
                       "MPI_Iallgatherv");
             break;
         }

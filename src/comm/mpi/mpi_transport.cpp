@@ -116,7 +116,10 @@ class MpiTransport : public Transport {
         MPI_Ibarrier(control_comm_, &all_here);
         wait_for(all_here, Clock::now() + Channel::kDefaultLimit);
         control_.reset();
-        for (auto& [key, comm] : groups_) MPI_Comm_free(&comm);
+        for (auto& [key, group] : groups_) {
+            group.shared.reset();
+            MPI_Comm_free(&group.comm);
+        }
         for (MPI_Comm& comm : lanes_) MPI_Comm_free(&comm);
         MPI_Comm_free(&control_comm_);
     }
@@ -168,9 +171,9 @@ class MpiTransport : public Transport {
     std::unique_ptr<Port> open(const std::vector<Rank>& group, Lane lane) override {
         const auto place = static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
         const GroupKey key = group_key(group, lane);
-        const auto [at, added] = groups_.emplace(key, MPI_COMM_NULL);
+        const auto [at, added] = groups_.try_emplace(key);
         if (added) at->second = make_group(group, lane, static_cast<int>(key % 16384));
-        return std::make_unique<MpiPort>(at->second, place);
+        return std::make_unique<MpiPort>(at->second.comm, at->second.shared.get(), place);
     }
 
     // Other ranks that wait for the same get a second to say so too.
@@ -191,7 +194,12 @@ class MpiTransport : public Transport {
   private:
     MPI_Comm comm_of(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
 
-    MPI_Comm make_group(const std::vector<Rank>& group, Lane lane, int tag) const {
+    struct Group {
+        MPI_Comm comm = MPI_COMM_NULL;
+        std::unique_ptr<MpiShared> shared;
+    };
+
+    Group make_group(const std::vector<Rank>& group, Lane lane, int tag) const {
         MPI_Group all, some;
         MPI_Comm comm = MPI_COMM_NULL;
         check_mpi(MPI_Comm_group(comm_of(lane), &all), "MPI_Comm_group");
@@ -199,7 +207,7 @@ class MpiTransport : public Transport {
         check_mpi(MPI_Comm_create_group(comm_of(lane), some, tag, &comm), "MPI_Comm_create_group");
         MPI_Group_free(&some);
         MPI_Group_free(&all);
-        return comm;
+        return {comm, on_one_node(nodes(), group) ? MpiShared::make(comm) : nullptr};
     }
 
     std::unique_ptr<MpiLibrary> library_;  // first in, last out
@@ -207,7 +215,7 @@ class MpiTransport : public Transport {
     std::array<MPI_Comm, kLanes> lanes_{};
     MPI_Comm control_comm_ = MPI_COMM_NULL;
     std::unique_ptr<MpiControl> control_;
-    std::map<GroupKey, MPI_Comm> groups_;
+    std::map<GroupKey, Group> groups_;
     std::atomic<bool> ending_{false};
 };
 

@@ -5,9 +5,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
 
-#include "comm/transport.h"
+#include "comm/patience.h"
 
 namespace convoy {
 
@@ -21,7 +20,7 @@ class Event {
             if (holds()) return true;
         for (const auto start = Clock::now(); Clock::now() - start < kPatience;) {
             if (holds()) return true;
-            std::this_thread::yield();
+            if (Clock::now() - start > kSpin) give_way();
         }
         return sleep(holds, deadline);
     }
@@ -31,7 +30,8 @@ class Event {
 
   private:
     static constexpr int kLooks = 200;
-    static constexpr auto kPatience = std::chrono::microseconds(100);
+    static constexpr auto kSpin = std::chrono::microseconds(50);
+    static constexpr auto kPatience = std::chrono::microseconds(200);
     static constexpr auto kSlice = std::chrono::milliseconds(20);
 
     // Announcing the sleeper before the last look, while the other side changes before it looks for sleepers, loses no wake-up.

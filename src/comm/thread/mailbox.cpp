@@ -7,8 +7,8 @@ namespace convoy {
 Message* Mailbox::match_or_keep(Message& message) {
     const std::lock_guard lock(mutex_);
     auto& others = message.send ? receives_ : sends_;
-    const auto at =
-        std::find_if(others.begin(), others.end(), [&](const Message* other) { return other->from == message.from && other->tag == message.tag; });
+    const auto at = std::find_if(others.begin(), others.end(),
+                                 [&](const Message* other) { return other->from == message.from && other->tag == message.tag; });
     if (at == others.end()) {
         (message.send ? sends_ : receives_).push_back(&message);
         return nullptr;

@@ -13,7 +13,7 @@ namespace {
 // Elements are combined in blocks that stay in the first-level cache.
 constexpr int64_t kBlockBytes = 8 << 10;
 
-void copy(std::byte* dst, const std::byte* src, int64_t bytes) {
+void copy_bytes(std::byte* dst, const std::byte* src, int64_t bytes) {
     if (dst != src && bytes > 0) std::memcpy(dst, src, static_cast<size_t>(bytes));
 }
 
@@ -40,16 +40,15 @@ void all_reduce(const SharedGroup& group, int place) {
     const int64_t first = std::min(call.count, lines * place / group.size() * line);
     const int64_t last = std::min(call.count, lines * (place + 1) / group.size() * line);
     combine_blocks(group, first, last - first, [&](int64_t done, const std::byte* sum, int64_t bytes) {
-        for (int p = 0; p < group.size(); ++p) copy(group.call(p).out + (first + done) * size, sum, bytes);
+        for (int p = 0; p < group.size(); ++p) copy_bytes(group.call(p).out + (first + done) * size, sum, bytes);
     });
 }
 
 void reduce_scatter(const SharedGroup& group, int place) {
     const CollectiveCall& call = group.call(place);
     const int64_t first = offsets_of(call.counts)[static_cast<size_t>(place)];
-    combine_blocks(group, first, call.counts[static_cast<size_t>(place)], [&](int64_t done, const std::byte* sum, int64_t bytes) {
-        copy(call.out + done * size_of(call.dtype), sum, bytes);
-    });
+    combine_blocks(group, first, call.counts[static_cast<size_t>(place)],
+                   [&](int64_t done, const std::byte* sum, int64_t bytes) { copy_bytes(call.out + done * size_of(call.dtype), sum, bytes); });
 }
 
 void all_gather(const SharedGroup& group, int place) {
@@ -57,7 +56,7 @@ void all_gather(const SharedGroup& group, int place) {
     const auto offsets = offsets_of(call.counts);
     for (int p = 0; p < group.size(); ++p) {
         const auto at = static_cast<size_t>(p);
-        copy(call.out + offsets[at] * size_of(call.dtype), group.call(p).in, call.counts[at] * size_of(call.dtype));
+        copy_bytes(call.out + offsets[at] * size_of(call.dtype), group.call(p).in, call.counts[at] * size_of(call.dtype));
     }
 }
 
@@ -69,7 +68,7 @@ void all_to_all(const SharedGroup& group, int place) {
         const auto to = static_cast<size_t>(place), from = static_cast<size_t>(p);
         CONVOY_CHECK(theirs.counts[to] == call.other_counts[from], "place {} sends {} elements to place {}, which expects {}", p,
                      theirs.counts[to], place, call.other_counts[from]);
-        copy(call.out + offsets[from] * size_of(call.dtype), theirs.in + offsets_of(theirs.counts)[to] * size_of(call.dtype),
+        copy_bytes(call.out + offsets[from] * size_of(call.dtype), theirs.in + offsets_of(theirs.counts)[to] * size_of(call.dtype),
              theirs.counts[to] * size_of(call.dtype));
     }
 }
@@ -77,8 +76,8 @@ void all_to_all(const SharedGroup& group, int place) {
 void require_equal(const CollectiveCall& mine, const CollectiveCall& theirs, int place) {
     require(mine.kind == theirs.kind && mine.dtype == theirs.dtype && mine.op == theirs.op && mine.count == theirs.count &&
                 mine.root == theirs.root && mine.counts.size() == theirs.counts.size(),
-            "the ranks of a group differ: {} of {} elements of {} here, {} of {} elements of {} at place {}", name_of(mine.kind), mine.count,
-            name_of(mine.dtype), name_of(theirs.kind), theirs.count, name_of(theirs.dtype), place);
+            "the ranks of a group differ: {} of {} elements of {} here, {} of {} elements of {} at place {}", name_of(mine.kind),
+            mine.count, name_of(mine.dtype), name_of(theirs.kind), theirs.count, name_of(theirs.dtype), place);
 }
 
 }  // namespace
@@ -91,7 +90,7 @@ void share_work(const SharedGroup& group, int place) {
         case Traffic::ReduceScatter: return reduce_scatter(group, place);
         case Traffic::AllGather: return all_gather(group, place);
         case Traffic::AllToAll: return all_to_all(group, place);
-        case Traffic::Broadcast: return copy(call.out, group.call(call.root).in, call.count * size_of(call.dtype));
+        case Traffic::Broadcast: return copy_bytes(call.out, group.call(call.root).in, call.count * size_of(call.dtype));
         case Traffic::Barrier:
         case Traffic::Transfer: break;
     }
