@@ -54,14 +54,7 @@ class Reporting {
 
     PlanReport run(const Target& target, DType dtype) {
         const int ranks = ranks_of(plan_);
-        const Rank first = plan_.grids[0].ranks[0];
-        const Program shared = compile(graph_, plan_, target, {.dtype = dtype, .rank = first});
-        for (Rank r = 0; r < ranks; ++r) {
-            if (r == first)
-                add_rank(shared);
-            else
-                add_rank(compile(graph_, plan_, target, {.dtype = dtype, .rank = r, .share_state_with = &shared}));
-        }
+        for (Rank r = 0; r < ranks; ++r) add_rank(compile(graph_, plan_, target, {.dtype = dtype, .rank = r}));
         const Program one = compile(graph_, Plan::single(), target, {.dtype = dtype});
         report_.one = {one.memory.arena_bytes, one.memory.state_bytes};
         return std::move(report_);

@@ -1,6 +1,8 @@
 // The check of plans: it passes what is right, and it can fail.
 #include "exec/plan_check.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -99,8 +101,9 @@ TEST(PlanCheckTest, FailsWhereSomethingElseIsComputed) {
         const PlanCheck result = check(plan, dtype, "reference", 4);
         EXPECT_FALSE(result.pass());
         EXPECT_GT(result.max_error(), 1e-3);
-        for (const Deviation& d : result.layers)
-            if (d.layer == "bn1") EXPECT_GT(d.severity(), 1);
+        const auto norm = std::find_if(result.layers.begin(), result.layers.end(), [](const Deviation& d) { return d.layer == "bn1"; });
+        ASSERT_NE(norm, result.layers.end());
+        EXPECT_GT(norm->severity(), 1);
     }
 }
 

@@ -1,11 +1,25 @@
 #include "program/compile.h"
 
+#include "base/error.h"
 #include "program/local_graph.h"
 
 namespace convoy {
 
+namespace {
+
+StatePlaces places_of(const Program* program, const Plan& plan) {
+    StatePlaces places;
+    if (!program) return places;
+    CONVOY_CHECK(program->grids == plan.grids, "programs that share a state have different grids");
+    for (const auto* list : {&program->states, &program->elsewhere})
+        for (const StateBinding& state : *list) places.emplace(state.spec.name, state.distribution);
+    return places;
+}
+
+}  // namespace
+
 Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options) {
-    const PlacedGraph placed = place(graph, plan);
+    const PlacedGraph placed = place(graph, plan, places_of(options.share_state_with, plan));
     LocalGraph local = lower(graph, placed, plan, target, options.dtype, options.rank);
     fuse(local, target);
     schedule(local);

@@ -16,7 +16,8 @@ namespace convoy {
 struct CompileOptions {
     DType dtype = DType::f32;
     Rank rank = 0;
-    // Layouts that states already have, because another program on the same state was compiled first. Empty: the compiler chooses.
+    // Places and layouts that states already have, because another program of this rank on the same state was compiled first. Empty: the compiler
+    // chooses.
     const Program* share_state_with = nullptr;
     bool reuse_memory = true;  // off: every tensor has its own memory (for debugging and for comparing)
 };

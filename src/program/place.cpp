@@ -54,6 +54,20 @@ class Placing {
         for (const Store& store : graph.stores()) stored_as_[store.value] = store.state;
     }
 
+    // Puts the states that live nodes read where they already lie.
+    void keep(const StatePlaces& states, const std::vector<bool>& live) {
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            if (!live[n]) continue;
+            for (const ValueId v : graph_.nodes()[n].inputs) {
+                if (!is_state(v) || placed(v)) continue;
+                const auto at = states.find(spec(v).name);
+                if (at == states.end()) continue;
+                const Grid& grid = plan_.grids[static_cast<size_t>(at->second.grid)];
+                add_form({v, at->second, owned_boxes(at->second, grid, graph_.shape(v)), {}});
+            }
+        }
+    }
+
     PlacedGraph run(const std::vector<bool>& live) {
         for (size_t n = 0; n < graph_.nodes().size(); ++n)
             if (live[n]) add(static_cast<NodeId>(n));
@@ -226,7 +240,10 @@ class Placing {
             for (const int f : forms_[static_cast<size_t>(v)]) {
                 if (form(f).distribution.grid != w.grid_id) continue;
                 const bool derived = need.kind == Kind::Split && w.signature.inputs[i][static_cast<size_t>(need.dim)].derived;
-                least = std::min(least, travel(placement_on(form(f).distribution, axis), need, bytes(v), p, derived));
+                const AxisPlacement from = placement_on(form(f).distribution, axis);
+                // Statistics are merged everywhere, whatever part is needed.
+                const bool merged = from.kind == Kind::Partial && of_statistics(v);
+                least = std::min(least, travel(from, merged ? AxisPlacement{} : need, bytes(v), p, derived));
             }
             if (least >= 1e30) least = need.kind == Kind::Partial ? 1e30 : bytes(v) / (need.kind == Kind::Split ? p : 1);
             total += least;
@@ -242,6 +259,10 @@ class Placing {
         return total;
     }
 
+    bool of_statistics(ValueId v) const {
+        const NodeId producer = graph_.value(v).producer;
+        return producer != kNone && makes_statistics(graph_.node(producer).op);
+    }
     double bytes(ValueId v) const { return 4.0 * static_cast<double>(numel(graph_.shape(v))); }
 
     static double travel(const AxisPlacement& from, const AxisPlacement& to, double bytes, double p, bool derived) {
@@ -480,9 +501,7 @@ class Placing {
             return add_form({v, d, boxes, {}});
         }
         int from = source(v, d, boxes);
-        const NodeId producer = graph_.value(v).producer;
-        const bool statistics = producer != kNone && makes_statistics(graph_.node(producer).op);
-        for (const Step& step : moves({form(from), d, boxes, graph_.shape(v), statistics}, plan_.grids)) {
+        for (const Step& step : moves({form(from), d, boxes, graph_.shape(v), of_statistics(v)}, plan_.grids)) {
             PlacedNode move{.move = step.move,
                             .inputs = {from},
                             .layer = reader.layer,
@@ -588,9 +607,12 @@ std::string listing(const PlacedGraph& placed, const Graph& graph, const Plan& p
     return text;
 }
 
-PlacedGraph place(const Graph& graph, const Plan& plan) {
+PlacedGraph place(const Graph& graph, const Plan& plan, const StatePlaces& states) {
     for (const Grid& grid : plan.grids) validate(grid);
-    return Placing(graph, plan).run(live_nodes(graph));
+    Placing placing(graph, plan);
+    const std::vector<bool> live = live_nodes(graph);
+    placing.keep(states, live);
+    return placing.run(live);
 }
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 // The same on all ranks; lowering takes one rank's view of it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,9 @@ struct PlacedGraph {
 };
 
 // Error when the plan asks for what an op cannot do; it says what would work.
-PlacedGraph place(const Graph& graph, const Plan& plan);
+// States that are already somewhere, because another program of the run has placed them, stay there.
+using StatePlaces = std::map<std::string, Distribution>;
+PlacedGraph place(const Graph& graph, const Plan& plan, const StatePlaces& states = {});
 
 // One line per node for a person: what, and how its operands lie.
 std::string listing(const PlacedGraph& placed, const Graph& graph, const Plan& plan);

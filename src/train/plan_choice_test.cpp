@@ -9,7 +9,13 @@ namespace {
 
 class PlanChoiceTest : public TrainTest {
   protected:
-    Graph graph_ = training_graph_of({.input = {1, 28, 28}, .classes = 10, .batch = 4}, 4);
+    static Graph lenet5() {
+        TrainConfig config;
+        config.input = {1, 28, 28};
+        config.classes = 10;
+        return training_graph_of(config, 4);
+    }
+    Graph graph_ = lenet5();
 };
 
 TEST_F(PlanChoiceTest, SpecsSayHowManyRanksTheyNeed) {
