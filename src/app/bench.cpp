@@ -140,7 +140,8 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
         "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
         median * 1e3, times.front() * 1e3, times.back() * 1e3, times.size(), static_cast<double>(batch) / median, sum.work / median / 1e9,
         static_cast<double>(sum.bytes) / median / 1e9);
-    if (choice.ranks > 1) output.line("traffic: {:.2f} MB sent by each rank in a step ({})", static_cast<double>(sum.sent) / 1e6, options.traffic);
+    if (choice.ranks > 1)
+        output.line("traffic: {:.2f} MB sent by each rank in a step ({})", static_cast<double>(sum.sent) / 1e6, options.traffic);
     output.line("memory: {:.1f} MB planned, {:.1f} MB more resident than before, {:.1f} MB at most",
                 static_cast<double>(program.memory.arena_bytes + program.memory.state_bytes) / 1e6, static_cast<double>(growth) / 1e6,
                 static_cast<double>(rss) / 1e6);

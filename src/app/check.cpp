@@ -40,7 +40,8 @@ void print(const Output& output, const PlanCheck& check) {
                  {"where it is worst"}});
     for (size_t i = 0; i < std::min(kMostShown, check.layers.size()); ++i) {
         const Deviation& d = check.layers[i];
-        table.add({d.layer, text_of_error(d.error), fmt::format("{:.0e}", d.limit), std::to_string(d.step), std::to_string(d.rank), d.what});
+        table.add(
+            {d.layer, text_of_error(d.error), fmt::format("{:.0e}", d.limit), std::to_string(d.step), std::to_string(d.rank), d.what});
     }
     output.write("\n" + table.text());
     if (check.layers.size() > kMostShown) output.line("({} more layers, none worse)", check.layers.size() - kMostShown);
@@ -55,7 +56,8 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
     const ZooEntry& entry = known_model(arguments.model);
     const PlanChoice choice = choose_plan(arguments.ranks, ranks);
     ModelOptions shape = model_options(arguments.common, Mode::Training, std::max(4, choice.ranks));
-    require(shape.batch % arguments.micro_batches == 0, "{} micro-batches do not divide a batch of {}", arguments.micro_batches, shape.batch);
+    require(shape.batch % arguments.micro_batches == 0, "{} micro-batches do not divide a batch of {}", arguments.micro_batches,
+            shape.batch);
     const int64_t batch = shape.batch;
     shape.batch /= arguments.micro_batches;
     const Model model = make_model(entry.name, shape);
@@ -105,15 +107,17 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
 
 Command add_check(CLI::App& program) {
     CLI::App* const parser = program.add_subcommand("check", "");
-    describe(*parser,
-             "Check that a plan computes what one process computes.\n"
-             "Some steps on made-up data, by all ranks and by one process: every activation, gradient, parameter and optimizer state is compared,\n"
-             "in float64 within 1e-7. With --dtype f32 the real kernels are checked, each instruction on the inputs that the float64 run had,\n"
-             "within 1e-4. Ends with 1 when the plan computes something else.",
-             "  convoy check lenet5 --plan sample:2,height:2\n"
-             "  convoy check resnet18_cifar --plan channel:2@x --input 3x16x16 --batch 6\n"
-             "  convoy check unet3d --plan my-plan.json --input 1x16x16x16 --batch 2 --dtype f32\n"
-             "  mpirun -n 4 convoy check alexnet --plan hybrid-fc --input 3x64x64 --json -");
+    describe(
+        *parser,
+        "Check that a plan computes what one process computes.\n"
+        "Some steps on made-up data, by all ranks and by one process: every activation, gradient, parameter and optimizer state is "
+        "compared,\n"
+        "in float64 within 1e-7. With --dtype f32 the real kernels are checked, each instruction on the inputs that the float64 run had,\n"
+        "within 1e-4. Ends with 1 when the plan computes something else.",
+        "  convoy check lenet5 --plan sample:2,height:2\n"
+        "  convoy check resnet18_cifar --plan channel:2@x --input 3x16x16 --batch 6\n"
+        "  convoy check unet3d --plan my-plan.json --input 1x16x16x16 --batch 2 --dtype f32\n"
+        "  mpirun -n 4 convoy check alexnet --plan hybrid-fc --input 3x64x64 --json -");
     const auto arguments = std::make_shared<CheckArguments>();
     add_model(*parser, arguments->model)->required();
     add_rank_options(*parser, arguments->ranks);

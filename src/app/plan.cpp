@@ -81,11 +81,14 @@ int show(const PlanArguments& arguments) {
     for (const Grid& grid : report.grids) output.line("grid {}", words_of(grid));
     output.line("");
     print(output, report);
-    if (!uniform.unfollowed.empty())
-        output.write("\nLayers that could not follow the plan:\n" + text_of(uniform.unfollowed));
+    if (!uniform.unfollowed.empty()) output.write("\nLayers that could not follow the plan:\n" + text_of(uniform.unfollowed));
 
-    Json document{{"model", entry.name}, {"batch", shape.batch},           {"plan", to_json(uniform.plan)},
-                  {"spec", choice.spec}, {"dtype", name_of(session.dtype)}, {"backend", session.backend}};
+    Json document{{"model", entry.name},
+                  {"batch", shape.batch},
+                  {"plan", to_json(uniform.plan)},
+                  {"spec", choice.spec},
+                  {"dtype", name_of(session.dtype)},
+                  {"backend", session.backend}};
     document.update(to_json(report));
     Json unfollowed = Json::array();
     for (const Unfollowed& u : uniform.unfollowed) unfollowed.push_back({{"layer", u.layer}, {"axis", u.axis}, {"reason", u.reason}});
@@ -100,14 +103,16 @@ Command add_plan(CLI::App& program) {
     CLI::App* const group = program.add_subcommand("plan", "Plans: how ranks share the work of a model");
     group->require_subcommand(1);
     CLI::App* const parser = group->add_subcommand("show", "");
-    describe(*parser,
-             "Show what a plan makes of a model, without running it.\n"
-             "For each layer where its input, weights and output lie, the shape that a rank computes and the bytes that it sends in a step; for the\n"
-             "whole the memory of each rank, and the layers that could not follow the plan, with the reason. The JSON document holds the plan\n"
-             "itself under \"plan\": saved to a file of its own it can be edited and given to --plan.",
-             "  convoy plan show resnet18 --plan sample:2,height:2 --batch 8\n"
-             "  convoy plan show alexnet --plan hybrid-fc --ranks 4 --batch 128\n"
-             "  convoy plan show unet3d --plan depth:2,height:2 --input 1x64x64x64 --batch 1 --json plan.json");
+    describe(
+        *parser,
+        "Show what a plan makes of a model, without running it.\n"
+        "For each layer where its input, weights and output lie, the shape that a rank computes and the bytes that it sends in a step; for "
+        "the\n"
+        "whole the memory of each rank, and the layers that could not follow the plan, with the reason. The JSON document holds the plan\n"
+        "itself under \"plan\": saved to a file of its own it can be edited and given to --plan.",
+        "  convoy plan show resnet18 --plan sample:2,height:2 --batch 8\n"
+        "  convoy plan show alexnet --plan hybrid-fc --ranks 4 --batch 128\n"
+        "  convoy plan show unet3d --plan depth:2,height:2 --input 1x64x64x64 --batch 1 --json plan.json");
     const auto arguments = std::make_shared<PlanArguments>();
     add_model(*parser, arguments->model)->required();
     add_plan_options(*parser, arguments->ranks);

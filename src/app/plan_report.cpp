@@ -82,8 +82,8 @@ class Reporting {
         layer.kind += (layer.kind.empty() ? "" : " + ") + text_of(node.op);
         for (const ValueId v : node.inputs)
             if (is_parameter(v) && layer.weight.empty())
-                layer.weight = words_of(form(homes_.at(v)), plan_, graph_.shape(v),
-                                        [&](int dim, int size) { return weight_dim(node.op, dim, size); });
+                layer.weight =
+                    words_of(form(homes_.at(v)), plan_, graph_.shape(v), [&](int dim, int size) { return weight_dim(node.op, dim, size); });
         describe_output(settled(n), node.outputs[0], layer);
     }
 
@@ -99,7 +99,9 @@ class Reporting {
         int f = placed_.nodes[at].outputs[0];
         for (size_t n = at + 1; n < placed_.nodes.size(); ++n) {
             const PlacedNode& next = placed_.nodes[n];
-            if (next.node != kNone || next.inputs[0] != f || next.layer != placed_.nodes[at].layer || form(next.outputs[0]).boxes != owned(next.outputs[0])) break;
+            if (next.node != kNone || next.inputs[0] != f || next.layer != placed_.nodes[at].layer ||
+                form(next.outputs[0]).boxes != owned(next.outputs[0]))
+                break;
             f = next.outputs[0];
         }
         return f;
@@ -173,7 +175,8 @@ std::string words_of(const Grid& grid) {
     for (size_t i = 0; i < grid.ranks.size(); ++i) in_order = in_order && grid.ranks[i] == grid.ranks[0] + static_cast<int>(i);
     const std::string ranks = in_order && grid.size() > 2 ? fmt::format("{} to {}", grid.ranks.front(), grid.ranks.back())
                                                           : fmt::format("{}", fmt::join(grid.ranks, ", "));
-    return fmt::format("{} (rank{} {})", axes.empty() ? "one rank" : fmt::format("{}", fmt::join(axes, ", ")), grid.size() == 1 ? "" : "s", ranks);
+    return fmt::format("{} (rank{} {})", axes.empty() ? "one rank" : fmt::format("{}", fmt::join(axes, ", ")), grid.size() == 1 ? "" : "s",
+                       ranks);
 }
 
 Json to_json(const PlanReport& report) {

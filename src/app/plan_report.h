@@ -10,10 +10,10 @@
 namespace convoy {
 
 struct LayerReport {
-    std::string layer, kind;             // "conv1", "conv 5x5 pad 2 + bias"
-    std::string input, weight, output;   // in words: "samples/2 height/2 +halo"; "" where there is none
-    Shape local;                         // of the output on the first rank of its grid
-    Shape smallest;                      // on the rank with least of it; as `local` where all have the same
+    std::string layer, kind;                           // "conv1", "conv 5x5 pad 2 + bias"
+    std::string input, weight, output;                 // in words: "samples/2 height/2 +halo"; "" where there is none
+    Shape local;                                       // of the output on the first rank of its grid
+    Shape smallest;                                    // on the rank with least of it; as `local` where all have the same
     int64_t activation_bytes = 0, gradient_bytes = 0;  // sent in a step by the rank that sends most
 };
 

@@ -37,7 +37,8 @@ std::string quality(const std::string& of, double loss, const std::optional<doub
 // How many ranks share the work and how, and which layers could not follow.
 std::string plan_text(const TrainStart& start) {
     const std::string& plan = start.config.plan;
-    std::string text = fmt::format("{} ranks, {}", start.config.ranks, !plan.empty() && plan[0] == '{' ? "by a plan of its own" : "plan " + plan);
+    std::string text =
+        fmt::format("{} ranks, {}", start.config.ranks, !plan.empty() && plan[0] == '{' ? "by a plan of its own" : "plan " + plan);
     if (!start.unfollowed.empty()) text += "; layers that could not follow it:\n" + text_of(start.unfollowed);
     while (text.back() == '\n') text.pop_back();
     return text;

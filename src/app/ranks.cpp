@@ -88,7 +88,8 @@ int run_launched(Limit limit, const std::function<int(Ranks&)>& command) {
 void add_plan_options(CLI::App& parser, RankOptions& options) {
     parser
         .add_option("--plan", options.plan,
-                    "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, channel, filter), data, "
+                    "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, "
+                    "channel, filter), data, "
                     "spatial, hybrid-fc, zero, or a JSON file (default: data)")
         ->option_text("SPEC|FILE");
     allow_whole(parser.add_option("--ranks", options.ranks, "Ranks, as threads of this process (default: as many as the plan needs, or 1)")
@@ -98,9 +99,11 @@ void add_plan_options(CLI::App& parser, RankOptions& options) {
 
 void add_rank_options(CLI::App& parser, RankOptions& options) {
     add_plan_options(parser, options);
-    allow_real(parser.add_option("--hang-timeout", options.hang_timeout, "Seconds that a rank waits for others before the run ends (default: 300)")
-                   ->option_text("S"),
-               {.low = 0, .high = 1e6, .open = true});
+    allow_real(
+        parser
+            .add_option("--hang-timeout", options.hang_timeout, "Seconds that a rank waits for others before the run ends (default: 300)")
+            ->option_text("S"),
+        {.low = 0, .high = 1e6, .open = true});
 }
 
 int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>& command) {
@@ -113,8 +116,8 @@ int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>&
 PlanChoice choose_plan(const RankOptions& options, const Ranks& ranks) {
     const int launched = ranks.launched();
     if (launched > 0 && options.ranks > 0 && options.ranks != launched)
-        throw UsageError(fmt::format("--ranks says {}, but {} process{} started, one for each rank; leave --ranks out", options.ranks, launched,
-                                     launched == 1 ? " was" : "es were"));
+        throw UsageError(fmt::format("--ranks says {}, but {} process{} started, one for each rank; leave --ranks out", options.ranks,
+                                     launched, launched == 1 ? " was" : "es were"));
     return plan_choice(options.plan, launched > 0 ? launched : options.ranks);
 }
 

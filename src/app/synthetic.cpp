@@ -13,7 +13,8 @@ std::map<std::string, Tensor> synthetic_feeds(const Graph& graph, const Syntheti
         for (int64_t i = 0; i < tensor.numel(); ++i) {
             const auto at = static_cast<uint64_t>(i);
             if (tensor.dtype() == DType::i32)
-                tensor.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(random.uniform(at) * static_cast<double>(options.classes));
+                tensor.as<int32_t>()[static_cast<size_t>(i)] =
+                    static_cast<int32_t>(random.uniform(at) * static_cast<double>(options.classes));
             else
                 tensor.as<double>()[static_cast<size_t>(i)] = random.normal(at);
         }

@@ -36,7 +36,7 @@ std::vector<int64_t> times(std::span<const int64_t> counts, int64_t factor) {
 }
 
 void run_all_reduce(const Team& team, const std::vector<int>& nodes, const CollectiveCall& call, Algorithm algorithm) {
-    const Elements elements{size_of(call.dtype), combine_of(call.dtype, call.op)};
+    const Elements elements{size_of(call.dtype), combine_of(call.dtype, call.op), team.steps.segment_bytes()};
     switch (algorithm) {
         case Algorithm::Ring: return all_reduce_ring(team, elements, call.out, call.count);
         case Algorithm::RecursiveDoubling: return all_reduce_recursive_doubling(team, elements, call.out, call.count);
@@ -47,7 +47,7 @@ void run_all_reduce(const Team& team, const std::vector<int>& nodes, const Colle
 }
 
 void run_reduce_scatter(const Team& team, const CollectiveCall& call, Algorithm algorithm) {
-    const Elements elements{size_of(call.dtype), combine_of(call.dtype, call.op)};
+    const Elements elements{size_of(call.dtype), combine_of(call.dtype, call.op), team.steps.segment_bytes()};
     if (algorithm == Algorithm::Ring)
         reduce_scatter_ring(team, elements, call.in, call.out, call.counts);
     else
@@ -92,6 +92,11 @@ Communicator::Communicator(Channel& channel, std::vector<Rank> group)
 }
 
 Communicator::~Communicator() = default;
+
+void Communicator::set_segment_bytes(int64_t bytes) {
+    CONVOY_CHECK(bytes >= 8, "pieces of {} bytes; expected at least one element", bytes);
+    steps_->set_segment_bytes(bytes);
+}
 
 void Communicator::all_reduce(std::byte* data, int64_t count, DType dtype, ReduceOp op, Algorithm algorithm) {
     run({.kind = Traffic::AllReduce, .dtype = dtype, .op = op, .in = data, .out = data, .count = count}, algorithm);

@@ -34,6 +34,8 @@ class Communicator {
 
     // What Auto chooses by; the same on every rank. Starts as the transport's defaults.
     void set_table(CollectiveTable table) { table_ = std::move(table); }
+    // How large the pieces are in which messages overlap with combining (1 MiB unless set); the same on every rank.
+    void set_segment_bytes(int64_t bytes);
     // What Auto would run for this call; Library only where the transport has its own for it.
     Algorithm choice(const CollectiveCall& call) const;
 
@@ -78,7 +80,7 @@ class Communicator {
 class Communicators {
   public:
     using Wanted = std::pair<Channel*, std::vector<Rank>>;
-    explicit Communicators(std::vector<Wanted> wanted);
+    explicit Communicators(const std::vector<Wanted>& wanted);
     // Bug when it was not wanted.
     Communicator& at(const Channel& channel, const std::vector<Rank>& group) const;
 

@@ -5,10 +5,10 @@ namespace convoy {
 
 // Sorted by lane and group, which every rank does alike: of the communicators not yet made, the first one's ranks all come to it next, so none waits for
 // ever.
-Communicators::Communicators(std::vector<Wanted> wanted) {
+Communicators::Communicators(const std::vector<Wanted>& wanted) {
     std::map<std::pair<Lane, std::vector<Rank>>, Channel*> sorted;
-    for (auto& [channel, group] : wanted) {
-        const auto [at, added] = sorted.emplace(std::pair(channel->lane(), std::move(group)), channel);
+    for (const auto& [channel, group] : wanted) {
+        const auto [at, added] = sorted.emplace(std::pair(channel->lane(), group), channel);
         CONVOY_CHECK(added || at->second == channel, "two channels on the {} lane", name_of(channel->lane()));
     }
     for (const auto& [key, channel] : sorted) made_.emplace(key, std::make_unique<Communicator>(*channel, key.second));

@@ -70,6 +70,18 @@ TEST(Watch, GivenUpMemoryIsNotTouched) {
     EXPECT_EQ(data, std::vector<std::byte>(64, std::byte{7}));
 }
 
+TEST(Watch, AGivenUpCollectiveIsNotFinishedByTheOthers) {
+    for (const Algorithm algorithm : algorithms_of(Traffic::AllReduce)) {
+        ThreadWorld world(2);
+        Channel late(world.rank(0), Lane::Activation, 30ms), other(world.rank(1), Lane::Activation, 30ms);
+        Communicator first(late, {0, 1}), second(other, {0, 1});
+        std::vector<int32_t> data(8, 7), theirs(8, 1);
+        EXPECT_THROW(first.all_reduce(reinterpret_cast<std::byte*>(data.data()), 8, DType::i32, ReduceOp::Sum, algorithm), Error);
+        EXPECT_THROW(second.all_reduce(reinterpret_cast<std::byte*>(theirs.data()), 8, DType::i32, ReduceOp::Sum, algorithm), Error);
+        EXPECT_EQ(data, std::vector<int32_t>(8, 7)) << name_of(algorithm);
+    }
+}
+
 TEST(Watch, AFailureReachesEveryWait) {
     for (const bool library : {true, false}) {
         ThreadWorld world(5);

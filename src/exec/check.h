@@ -21,7 +21,7 @@ struct InstructionError {
 };
 
 struct CheckOptions {
-    Link* link = nullptr;                                         // to the other ranks of a program with traffic; all of them check together
+    Link* link = nullptr;  // to the other ranks of a program with traffic; all of them check together
     std::function<void(SlotId, const Tensor&)> on_truth = nullptr;  // is shown every result of the float64 run, in order
 };
 

@@ -30,7 +30,8 @@ int64_t activation_bytes(const std::string& spec) {
 TEST(PlacementMemory, SplittingSpaceDividesActivations) {
     const auto one = static_cast<double>(activation_bytes(""));
     const auto two = static_cast<double>(activation_bytes("depth:2")), four = static_cast<double>(activation_bytes("depth:2,height:2"));
-    std::cout << fmt::format("activations of one process {:.1f} MB; depth:2 {:.3f} of it, depth:2,height:2 {:.3f}\n", one / 1e6, two / one, four / one);
+    std::cout << fmt::format("activations of one process {:.1f} MB; depth:2 {:.3f} of it, depth:2,height:2 {:.3f}\n", one / 1e6, two / one,
+                             four / one);
     EXPECT_LE(two / one, 0.56);
     EXPECT_LE(four / one, 0.31);
 }

@@ -1,8 +1,8 @@
 // Random graphs under random plans, on one to eight ranks: uneven sizes, ranks without rows, every op and every kind of split.
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <numeric>
 #include <random>
@@ -72,9 +72,11 @@ class RandomNet {
             case 2: return conv(name, x);
             case 3: {
                 const Dims kernel = draw_.dims(rank_, 1, 3), stride = draw_.dims(rank_, 1, 2);
-                return b_.conv_transpose(name, x, {.filters = draw_.between(1, 5), .kernel = kernel, .stride = stride, .bias = draw_.coin()});
+                return b_.conv_transpose(name, x,
+                                         {.filters = draw_.between(1, 5), .kernel = kernel, .stride = stride, .bias = draw_.coin()});
             }
-            case 4: return b_.local_conv(name, x, {.filters = draw_.between(1, 4), .kernel = draw_.dims(rank_, 1, 3), .bias = draw_.coin()});
+            case 4:
+                return b_.local_conv(name, x, {.filters = draw_.between(1, 4), .kernel = draw_.dims(rank_, 1, 3), .bias = draw_.coin()});
             case 5: return b_.max_pool(name, x, pool());
             case 6: return b_.average_pool(name, x, pool());
             case 7: return b_.adaptive_pool(name, x, draw_.dims(rank_, 1, 4));
@@ -168,9 +170,11 @@ class RandomNet {
 };
 
 Graph training_of(const Model& model, Draw& draw) {
-    static const std::vector<Rule> rules{Rule::Sgd, Rule::Momentum, Rule::Nesterov, Rule::AdaGrad, Rule::RmsProp, Rule::Adam, Rule::AdamW, Rule::Lars, Rule::Lamb};
+    static const std::vector<Rule> rules{Rule::Sgd,  Rule::Momentum, Rule::Nesterov, Rule::AdaGrad, Rule::RmsProp,
+                                         Rule::Adam, Rule::AdamW,    Rule::Lars,     Rule::Lamb};
     // A large epsilon: adaptive rules would otherwise divide gradients that are only rounding by their own size.
-    return training_graph(model, {.rule = {.rule = draw.of(rules), .epsilon = 1e-2, .weight_decay = 1e-3}, .clip_norm = draw.coin(0.3) ? 0.5 : 0},
+    return training_graph(model,
+                          {.rule = {.rule = draw.of(rules), .epsilon = 1e-2, .weight_decay = 1e-3}, .clip_norm = draw.coin(0.3) ? 0.5 : 0},
                           {.micro_batches = draw.coin(0.2) ? 2 : 1});
 }
 
@@ -301,7 +305,8 @@ TEST(RandomPlacement, ComputesWhatOneProcessComputes) {
     }
     std::cout << table;
     EXPECT_GE(coverage.size(), 55u) << "not every op was placed";
-    for (const char* kind : {"sample", "channel", "filter", "group", "depth", "height", "width"}) EXPECT_GT(coverage["conv"][kind], 0) << kind;
+    for (const char* kind : {"sample", "channel", "filter", "group", "depth", "height", "width"})
+        EXPECT_GT(coverage["conv"][kind], 0) << kind;
 }
 
 }  // namespace

@@ -28,9 +28,7 @@ Model small_model(int64_t batch, int64_t size) {
     return {"small", b.take(), {{.output = "logits"}}, 10};
 }
 
-Graph training_of(const Model& model) {
-    return training_graph(model, {.rule = {.rule = Rule::Momentum, .weight_decay = 1e-3}}, {});
-}
+Graph training_of(const Model& model) { return training_graph(model, {.rule = {.rule = Rule::Momentum, .weight_decay = 1e-3}}, {}); }
 
 class UniformPlans : public testing::TestWithParam<const char*> {};
 
@@ -48,10 +46,10 @@ TEST_P(UniformPlans, ComputeWhatOneProcessComputes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, UniformPlans,
-                         testing::Values("sample:1", "sample:2", "sample:4", "height:2", "height:3", "height:2,width:2", "sample:2,height:2",
-                                         "channel:2@x", "channel:4@x", "channel:2@y", "channel:4@y", "channel:2,filter:2@w",
-                                         "channel:2,filter:3@w", "sample:2,channel:2@x", "sample:2,channel:2@y", "data", "spatial",
-                                         "hybrid-fc", "zero"));
+                         testing::Values("sample:1", "sample:2", "sample:4", "height:2", "height:3", "height:2,width:2",
+                                         "sample:2,height:2", "channel:2@x", "channel:4@x", "channel:2@y", "channel:4@y",
+                                         "channel:2,filter:2@w", "channel:2,filter:3@w", "sample:2,channel:2@x", "sample:2,channel:2@y",
+                                         "data", "spatial", "hybrid-fc", "zero"));
 
 }  // namespace
 }  // namespace convoy

@@ -93,7 +93,8 @@ TEST(PlacementTraffic, Halos) {
     for (const size_t r : {0u, 3u}) EXPECT_DOUBLE_EQ(words[r].counted, row);
     for (const size_t r : {1u, 2u}) EXPECT_DOUBLE_EQ(words[r].counted, 2 * row);
     // With two dims split a rank has two sides and a corner.
-    const double side = static_cast<double>(kSamples * (kSize / 2) * (kChannels + kFilters)), corner = static_cast<double>(kSamples * (kChannels + kFilters));
+    const double side = static_cast<double>(kSamples * (kSize / 2) * (kChannels + kFilters)),
+                 corner = static_cast<double>(kSamples * (kChannels + kFilters));
     expect_words("height:2,width:2", 2 * side + corner, 1);
 }
 

@@ -14,15 +14,17 @@ namespace convoy {
 
 namespace {
 
-constexpr double kExact = 1e-7;   // what float64 allows after some steps
-constexpr double kFloor = 1e-3;   // of the norm of all tensors of a kind
+constexpr double kExact = 1e-7;  // what float64 allows after some steps
+constexpr double kFloor = 1e-3;  // of the norm of all tensors of a kind
 
-// The slots that hold a value when the step is over: those that an instruction wrote.
+// The slots that hold a whole value when the step is over: those that an instruction wrote.
 std::map<ValueId, SlotId> written_values(const Program& program) {
     std::map<ValueId, SlotId> slots;
     for (const Instruction& in : program.instructions)
-        for (const SlotId id : in.outputs)
-            if (program.slot(id).value != kNone && program.slot(id).state == kNone) slots[program.slot(id).value] = id;
+        for (const SlotId id : in.outputs) {
+            const Slot& slot = program.slot(id);
+            if (slot.value != kNone && slot.state == kNone && slot.desc.shape == slot.desc.global) slots[slot.value] = id;
+        }
     return slots;
 }
 

@@ -45,9 +45,9 @@ std::map<std::string, Tensor> feeds_for(const Graph& graph, int step) {
 
 PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64_t batch = 5) {
     const Graph graph = small_graph(batch);
-    const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan},
-                                   .steps = 2,
-                                   .feeds = [&](int step) { return feeds_for(graph, step); }};
+    const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan}, .steps = 2, .feeds = [&](int step) {
+                                       return feeds_for(graph, step);
+                                   }};
     ThreadWorld world(ranks_of(plan));
     std::vector<PlanCheck> results(static_cast<size_t>(world.size()));
     run_ranks(world, [&](Transport& transport) {

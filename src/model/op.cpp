@@ -70,7 +70,10 @@ constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{"conv",
                                                                        "clip_scale",
                                                                        "update",
                                                                        "lamb_direction",
-                                                                       "lamb_apply", "pack", "unpack", "merge_stats"};
+                                                                       "lamb_apply",
+                                                                       "pack",
+                                                                       "unpack",
+                                                                       "merge_stats"};
 
 // "3" for 3x3x3, "3x5" otherwise.
 std::string brief(const Dims& dims) {

@@ -354,21 +354,20 @@ struct UnpackOp {  // wire, [x] -> y: the wire's boxes at their places in y, and
     Dims kept_at;
     bool operator==(const UnpackOp&) const = default;
 };
-struct MergeStatsOp {  // parts[P,2,cells] -> stats[2,cells] of all elements together
+struct MergeStatsOp {             // parts[P,2,cells] -> stats[2,cells] of all elements together
     std::vector<int64_t> counts;  // elements behind the statistics of each part; 0 is no part at all
     bool operator==(const MergeStatsOp&) const = default;
 };
 
-using Op =
-    std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
-                 LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, AveragePoolOp,
-                 AveragePoolGradOp, AdaptivePoolOp, AdaptivePoolGradOp, UpsampleOp, UpsampleGradOp, BatchStatsOp, RunningStatsOp,
-                 RunningUpdateOp, BatchNormalizeOp, BatchNormGradSumsOp, BatchNormGradInputOp, BatchNormFixedGradInputOp, CellStatsOp,
-                 CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp, UnaryOp, UnaryGradOp,
-                 PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, DropoutOp, AddOp, MulOp, ScaleOp, ExpandOp, SumToOp,
-                 ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp, CrossEntropyOp, CrossEntropyGradOp, TargetWeightOp, ErrorLossOp,
-                 ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp, LambDirectionOp, LambApplyOp, PackOp, UnpackOp,
-                 MergeStatsOp>;
+using Op = std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
+                        LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, AveragePoolOp,
+                        AveragePoolGradOp, AdaptivePoolOp, AdaptivePoolGradOp, UpsampleOp, UpsampleGradOp, BatchStatsOp, RunningStatsOp,
+                        RunningUpdateOp, BatchNormalizeOp, BatchNormGradSumsOp, BatchNormGradInputOp, BatchNormFixedGradInputOp,
+                        CellStatsOp, CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp,
+                        UnaryOp, UnaryGradOp, PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, DropoutOp, AddOp,
+                        MulOp, ScaleOp, ExpandOp, SumToOp, ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp, CrossEntropyOp,
+                        CrossEntropyGradOp, TargetWeightOp, ErrorLossOp, ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp,
+                        LambDirectionOp, LambApplyOp, PackOp, UnpackOp, MergeStatsOp>;
 
 // "conv", "conv_grad_input", ...: one lower-case word per op.
 std::string_view name_of(const Op& op);

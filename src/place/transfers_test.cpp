@@ -22,8 +22,9 @@ void expect_filled_once(const Holding& have, const Holding& want) {
             bool held = false;
             for (size_t h = 0; h < have.ranks.size(); ++h) held = held || (have.ranks[h] == a.from && contains(have.boxes[h], a.box));
             EXPECT_TRUE(held);
-            for (const Piece& b : pieces)
+            for (const Piece& b : pieces) {
                 if (&a != &b && b.to == a.to) EXPECT_TRUE(intersection(a.box, b.box).empty());
+            }
         }
         EXPECT_EQ(arrived, numel(want.boxes[i].shape));
     }

@@ -205,7 +205,9 @@ class Fusing {
             if (gone_[n] || !ends_chain(node(n))) continue;
             for (const int v : std::vector<int>(node(n).inputs)) {
                 const auto from = producer(v);
-                if (!from || gone_[*from] || node(*from).traffic || readers(v).size() != 1 || kept_.count(v) || node(*from).phase != node(n).phase) continue;
+                if (!from || gone_[*from] || node(*from).traffic || readers(v).size() != 1 || kept_.count(v) ||
+                    node(*from).phase != node(n).phase)
+                    continue;
                 std::vector<int> keep;
                 for (const int o : node(*from).outputs)
                     if (o != v && (!readers(o).empty() || kept_.count(o))) keep.push_back(o);

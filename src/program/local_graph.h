@@ -31,13 +31,13 @@ struct LocalNode {
     Phase phase = Phase::Forward;
     int micro_batch = 0;
     double work = 0;
-    Candidate candidate;  // set when candidates are chosen
-    bool copy = false;    // a copy between layouts or types; the problem is then empty
+    Candidate candidate;            // set when candidates are chosen
+    bool copy = false;              // a copy between layouts or types; the problem is then empty
     std::optional<Action> traffic;  // a collective or an exchange; the problem is then empty
     Queue queue = Queue::Compute;
     int64_t sent = 0;
     int64_t order = 0;  // of traffic: the same on all ranks, and consistent with what depends on what
-    int like = kNone;  // of an allreduce: the state in whose layout it runs
+    int like = kNone;   // of an allreduce: the state in whose layout it runs
 };
 
 // `value` becomes the next version of the state that entered as `state`.

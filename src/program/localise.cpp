@@ -79,17 +79,11 @@ void fit(ConvGradWeightOp& op, Local& l) {
     op.groups = op.groups > 1 ? l.in[0].shape[1] / l.out_types[0].shape[1] : 1;
     read_windows(op.window, l.in[1], l.in_types[1].shape, l.in_types[0].shape, l.in[0]);
 }
-void fit(LocalConvOp& op, Local& l) {
-    read_windows(op.window, l.out[0], l.out_types[0].shape, l.in_types[0].shape, l.in[0]);
-}
+void fit(LocalConvOp& op, Local& l) { read_windows(op.window, l.out[0], l.out_types[0].shape, l.in_types[0].shape, l.in[0]); }
 void fit(LocalConvGradInputOp& op, Local& l) { op.input = l.out[0].shape.slice(2); }
-void fit(LocalConvGradWeightOp& op, Local& l) {
-    read_windows(op.window, l.in[1], l.in_types[1].shape, l.in_types[0].shape, l.in[0]);
-}
+void fit(LocalConvGradWeightOp& op, Local& l) { read_windows(op.window, l.in[1], l.in_types[1].shape, l.in_types[0].shape, l.in[0]); }
 
-void fit(MaxPoolOp& op, Local& l) {
-    read_windows(op.window, l.out[0], l.out_types[0].shape, l.in_types[0].shape, l.in[0]);
-}
+void fit(MaxPoolOp& op, Local& l) { read_windows(op.window, l.out[0], l.out_types[0].shape, l.in_types[0].shape, l.in[0]); }
 void fit(MaxPoolGradOp& op, Local& l) {
     op.input = l.out[0].shape.slice(2);
     touch_windows(op.window, l.out[0], l.out_types[0].shape, l.in_types[0].shape, l.in[0]);
@@ -180,14 +174,28 @@ void fit(ConcatOp& op, Local& l) {
         start += length;
     }
 }
+// Dims that are not cut stay as they are: the op itself leaves out what it does not need.
+bool is_cut(const Local& l, int d) { return l.out[0].shape[d] != l.out_types[0].shape[d]; }
+
 void fit(SliceOp& op, Local& l) {
-    for (int d = 0; d < op.start.size(); ++d) l.in[0] = l.in[0].with(d, l.out[0].begin(d) + op.start[d], l.out[0].end(d) + op.start[d]);
-    op.start = Dims::filled(op.start.size(), 0);
+    for (int d = 0; d < op.start.size(); ++d) {
+        if (!is_cut(l, d)) {
+            l.in[0] = l.in[0].with(d, 0, l.in_types[0].shape[d]);
+            continue;
+        }
+        l.in[0] = l.in[0].with(d, l.out[0].begin(d) + op.start[d], l.out[0].end(d) + op.start[d]);
+        op.start[d] = 0;
+    }
     op.size = l.out[0].shape;
 }
 void fit(PadOp& op, Local& l) {
     for (int d = 0; d < op.lo.size(); ++d) {
-        const int64_t length = l.in_types[0].shape[d], from = l.out[0].begin(d) - op.lo[d], to = l.out[0].end(d) - op.lo[d];
+        const int64_t length = l.in_types[0].shape[d];
+        if (!is_cut(l, d)) {
+            l.in[0] = l.in[0].with(d, 0, length);
+            continue;
+        }
+        const int64_t from = l.out[0].begin(d) - op.lo[d], to = l.out[0].end(d) - op.lo[d];
         const int64_t begin = std::clamp<int64_t>(from, 0, length), end = std::clamp(to, begin, length);
         l.in[0] = l.in[0].with(d, begin, end);
         op.lo[d] = begin == end ? to - from : begin - from;
@@ -204,8 +212,8 @@ void fit(Other&, Local&) {}
 
 }  // namespace
 
-LocalOp localise(const Op& op, const std::vector<ValueType>& input_types, const std::vector<ValueType>& output_types, std::vector<Box> inputs,
-                 const std::vector<Box>& outputs) {
+LocalOp localise(const Op& op, const std::vector<ValueType>& input_types, const std::vector<ValueType>& output_types,
+                 std::vector<Box> inputs, const std::vector<Box>& outputs) {
     LocalOp result{op, std::move(inputs)};
     Local local{input_types, output_types, result.inputs, outputs};
     std::visit([&](auto& o) { fit(o, local); }, result.op);

@@ -14,7 +14,7 @@ struct LocalOp {
 };
 
 // `inputs` and `outputs` are this rank's boxes as the signature cuts them; dims that are derived are replaced by what is needed.
-LocalOp localise(const Op& op, const std::vector<ValueType>& input_types, const std::vector<ValueType>& output_types, std::vector<Box> inputs,
-                 const std::vector<Box>& outputs);
+LocalOp localise(const Op& op, const std::vector<ValueType>& input_types, const std::vector<ValueType>& output_types,
+                 std::vector<Box> inputs, const std::vector<Box>& outputs);
 
 }  // namespace convoy

@@ -230,7 +230,8 @@ class Lowering {
         const ValueId of = graph_.value(form(f).value).gradient_of;
         if (of == kNone || graph_.value(of).state == kNone) return kNone;
         for (size_t i = 0; i < placed_.values.size(); ++i)
-            if (placed_.values[i].value == of) return is_here(static_cast<int>(i)) && box(static_cast<int>(i)) == box(f) ? local(static_cast<int>(i)) : kNone;
+            if (placed_.values[i].value == of)
+                return is_here(static_cast<int>(i)) && box(static_cast<int>(i)) == box(f) ? local(static_cast<int>(i)) : kNone;
         return kNone;
     }
 
@@ -289,7 +290,8 @@ class Lowering {
         const PlacedValue &have = form(from), &want = form(to);
         if (place_in(have) == kNone && place_in(want) == kNone) return;
         const Shape& shape = graph_.shape(have.value);
-        const auto pieces = transfers({grid(have).ranks, owned_boxes(have.distribution, grid(have), shape)}, {grid(want).ranks, want.boxes});
+        const auto pieces =
+            transfers({grid(have).ranks, owned_boxes(have.distribution, grid(have), shape)}, {grid(want).ranks, want.boxes});
         Exchange traffic;
         PackOp pack;
         UnpackOp unpack{{}, Box::whole({0}), {}};

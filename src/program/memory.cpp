@@ -248,9 +248,7 @@ class MemoryPlanner {
             const int in = root(node.inputs[static_cast<size_t>(i)]);
             const int storage = storage_[static_cast<size_t>(in)];
             const int last = (node.traffic ? read_last_ : last_)[static_cast<size_t>(in)];
-            if (o != output || storage == kNone || last != at ||
-                program_.slot(in).bytes != program_.slot(out).bytes)
-                continue;
+            if (o != output || storage == kNone || last != at || program_.slot(in).bytes != program_.slot(out).bytes) continue;
             if (read_or_taken_otherwise(node, in, static_cast<size_t>(i))) continue;
             storage_[static_cast<size_t>(out)] = storage;
             spans_[static_cast<size_t>(storage)].last = std::max(at, last_[static_cast<size_t>(out)]);
@@ -270,10 +268,10 @@ class MemoryPlanner {
 
     const LocalGraph& graph_;
     bool reuse_;
-    std::vector<int> root_;     // of each value: itself, or what it is a view of
-    std::vector<int> last_;     // of each root: the last instruction that reads it, or at which traffic that uses it is over
-    std::vector<int> read_last_;  // the same without traffic's end
-    std::vector<int> storage_;  // of each root in the arena: index into spans_
+    std::vector<int> root_;                // of each value: itself, or what it is a view of
+    std::vector<int> last_;                // of each root: the last instruction that reads it, or at which traffic that uses it is over
+    std::vector<int> read_last_;           // the same without traffic's end
+    std::vector<int> storage_;             // of each root in the arena: index into spans_
     std::vector<std::vector<int>> waits_;  // of each instruction
     std::vector<int> over_;                // of each instruction that is traffic: where it is surely over
     std::vector<StorageSpan> spans_;

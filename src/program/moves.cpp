@@ -56,7 +56,8 @@ class Mover {
             if (!(same_grid() && has(r_.to.partial, a))) open.push_back(a);
         if (open.empty()) return;
         Distribution done = now_.distribution;
-        done.partial.erase(std::remove_if(done.partial.begin(), done.partial.end(), [&](int a) { return has(open, a); }), done.partial.end());
+        done.partial.erase(std::remove_if(done.partial.begin(), done.partial.end(), [&](int a) { return has(open, a); }),
+                           done.partial.end());
         if (r_.statistics) return go(Move::Kind::MergeStatistics, open, done);
         if (open.size() == 1 && same_grid() && scatters(open[0], done)) return go(Move::Kind::ReduceScatter, open, done);
         go(Move::Kind::AllReduce, open, done);

@@ -16,7 +16,7 @@ struct Step {
 
 struct MoveRequest {
     const PlacedValue& from;
-    const Distribution& to;        // its partial axes stay as they are
+    const Distribution& to;         // its partial axes stay as they are
     const std::vector<Box>& boxes;  // what each rank of to's grid is to hold
     const Shape& shape;
     bool statistics = false;  // reduced by merging

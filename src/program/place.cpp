@@ -23,10 +23,11 @@ constexpr int kPassPartial = -2;  // sums not yet reduced pass through
 
 // Whether the plan speaks about the op itself: those with weights in the sense of a plan.
 bool is_main(const Op& op) {
-    return std::holds_alternative<ConvOp>(op) || std::holds_alternative<ConvGradInputOp>(op) || std::holds_alternative<ConvGradWeightOp>(op) ||
-           std::holds_alternative<LinearOp>(op) || std::holds_alternative<LinearGradInputOp>(op) ||
-           std::holds_alternative<LinearGradWeightOp>(op) || std::holds_alternative<LocalConvOp>(op) ||
-           std::holds_alternative<LocalConvGradInputOp>(op) || std::holds_alternative<LocalConvGradWeightOp>(op);
+    return std::holds_alternative<ConvOp>(op) || std::holds_alternative<ConvGradInputOp>(op) ||
+           std::holds_alternative<ConvGradWeightOp>(op) || std::holds_alternative<LinearOp>(op) ||
+           std::holds_alternative<LinearGradInputOp>(op) || std::holds_alternative<LinearGradWeightOp>(op) ||
+           std::holds_alternative<LocalConvOp>(op) || std::holds_alternative<LocalConvGradInputOp>(op) ||
+           std::holds_alternative<LocalConvGradWeightOp>(op);
 }
 
 bool makes_statistics(const Op& op) { return std::holds_alternative<BatchStatsOp>(op) || std::holds_alternative<CellStatsOp>(op); }
@@ -188,8 +189,10 @@ class Placing {
             possible += fmt::format("{}input {}, weight {}", possible.empty() ? "" : "; ", text_of(lx), text_of(lw));
         }
         if (x.kind == Kind::Replicate && weight.kind == Kind::Replicate) return kReplicated;
-        fail("layer \"{}\" ({}) cannot have its input as \"{}\" and its weight as \"{}\" along axis \"{}\"; what works: {}; or both \"replicate\"",
-             w.node.layer, convoy::text_of(w.node.op), text_of(x), text_of(weight), w.grid.axes[static_cast<size_t>(axis)].name, possible);
+        fail(
+            "layer \"{}\" ({}) cannot have its input as \"{}\" and its weight as \"{}\" along axis \"{}\"; what works: {}; or both "
+            "\"replicate\"",
+            w.node.layer, convoy::text_of(w.node.op), text_of(x), text_of(weight), w.grid.axes[static_cast<size_t>(axis)].name, possible);
     }
 
     static AxisPlacement read_as(const DimRoles& roles, int label) {
@@ -277,7 +280,8 @@ class Placing {
     // Where a result is to lie along an axis: what the plan says of the layer's output; a gradient as its value; a state's next version as the state.
     std::optional<AxisPlacement> wanted(const Work& w, size_t output, int axis) const {
         const ValueId v = w.node.outputs[output];
-        if (const auto store = stored_as_.find(v); store != stored_as_.end() && placed(store->second)) return home_on(w, store->second, axis);
+        if (const auto store = stored_as_.find(v); store != stored_as_.end() && placed(store->second))
+            return home_on(w, store->second, axis);
         if (w.node.phase == Phase::Forward) {
             if (w.entry.output.empty() || makes_statistics(w.node.op) || graph_.shape(v).size() < 2) return std::nullopt;
             const AxisPlacement p = w.entry.output[static_cast<size_t>(axis)];
@@ -352,7 +356,8 @@ class Placing {
             d.splits.push_back(std::move(split));
         }
         for (int a = 0; a < static_cast<int>(w.choice.size()); ++a) {
-            const AxisPlacement p = output ? output_as(roles, w.choice[static_cast<size_t>(a)]) : input_as(roles, w.choice[static_cast<size_t>(a)]);
+            const AxisPlacement p =
+                output ? output_as(roles, w.choice[static_cast<size_t>(a)]) : input_as(roles, w.choice[static_cast<size_t>(a)]);
             if (p.kind == Kind::Partial) d.partial.push_back(a);
         }
         return d;
@@ -502,11 +507,8 @@ class Placing {
         }
         int from = source(v, d, boxes);
         for (const Step& step : moves({form(from), d, boxes, graph_.shape(v), of_statistics(v)}, plan_.grids)) {
-            PlacedNode move{.move = step.move,
-                            .inputs = {from},
-                            .layer = reader.layer,
-                            .phase = reader.phase,
-                            .micro_batch = reader.micro_batch};
+            PlacedNode move{
+                .move = step.move, .inputs = {from}, .layer = reader.layer, .phase = reader.phase, .micro_batch = reader.micro_batch};
             from = add_form({v, step.distribution, step.boxes, {}});
             move.outputs = {from};
             result_.nodes.push_back(std::move(move));
@@ -523,7 +525,8 @@ class Placing {
             if (all) return f;
         }
         for (const int f : forms_[static_cast<size_t>(v)])  // a sum that was completed for someone is not summed again
-            if (form(f).distribution.grid == d.grid && form(f).distribution.partial.empty() && d.partial.empty() && holds_its_own(f)) return f;
+            if (form(f).distribution.grid == d.grid && form(f).distribution.partial.empty() && d.partial.empty() && holds_its_own(f))
+                return f;
         return home(v);
     }
 
@@ -602,7 +605,8 @@ std::string listing(const PlacedGraph& placed, const Graph& graph, const Plan& p
         for (const int f : node.inputs) in.push_back(operand(f));
         for (const int f : node.outputs) out.push_back(operand(f));
         const std::string what = node.node == kNone ? std::string(name_of(node.move.kind)) : convoy::text_of(graph.node(node.node).op);
-        text += fmt::format("{:<8} {:<20} {:<24} {} -> {}\n", name_of(node.phase), node.layer, what, fmt::join(in, ", "), fmt::join(out, ", "));
+        text +=
+            fmt::format("{:<8} {:<20} {:<24} {} -> {}\n", name_of(node.phase), node.layer, what, fmt::join(in, ", "), fmt::join(out, ", "));
     }
     return text;
 }

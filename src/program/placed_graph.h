@@ -29,10 +29,10 @@ struct Move {
 std::string_view name_of(Move::Kind kind);
 
 struct PlacedNode {
-    NodeId node = kNone;              // kNone: a move
-    Move move;                        // of one input to one output
+    NodeId node = kNone;               // kNone: a move
+    Move move;                         // of one input to one output
     std::vector<int> inputs, outputs;  // indices into PlacedGraph::values
-    std::string layer;                // that reads the result
+    std::string layer;                 // that reads the result
     Phase phase = Phase::Forward;
     int micro_batch = 0;
     bool global_norm = true;

@@ -24,7 +24,9 @@ Model model_of(int64_t batch = 4, int64_t size = 8) {
     return {"small", b.take(), {{.output = "out"}}, 6};
 }
 
-Graph graph_of(int64_t batch = 4, int64_t size = 8) { return training_graph(model_of(batch, size), {.rule = {.rule = Rule::Momentum}}, {}); }
+Graph graph_of(int64_t batch = 4, int64_t size = 8) {
+    return training_graph(model_of(batch, size), {.rule = {.rule = Rule::Momentum}}, {});
+}
 
 int count_moves(const PlacedGraph& placed, Move::Kind kind, const std::string& layer = "") {
     return static_cast<int>(std::count_if(placed.nodes.begin(), placed.nodes.end(), [&](const PlacedNode& n) {
@@ -64,9 +66,10 @@ TEST(Placement, LocalBatchNormMergesOnlyForRunningStatistics) {
     Plan plan = plan_from_spec("sample:2", 0, graph).plan;
     for (LayerPlan& entry : plan.layers) entry.global_norm = false;
     const PlacedGraph placed = place(graph, plan);
-    for (const PlacedNode& node : placed.nodes)
-        if (node.node != kNone && std::holds_alternative<BatchNormalizeOp>(graph.node(node.node).op))
-            EXPECT_FALSE(placed.values[static_cast<size_t>(node.inputs[1])].distribution.partial.empty());
+    for (const PlacedNode& node : placed.nodes) {
+        if (node.node == kNone || !std::holds_alternative<BatchNormalizeOp>(graph.node(node.node).op)) continue;
+        EXPECT_FALSE(placed.values[static_cast<size_t>(node.inputs[1])].distribution.partial.empty());
+    }
 }
 
 TEST(Placement, StationaryXSumsTheOutputAndGathersItsGradientOnce) {
@@ -141,7 +144,8 @@ TEST(Localise, WindowsOfPartsLieWhereThoseOfTheWholeDo) {
                     const std::vector<ValueType> in{{{1, 1, length}}, {{1, 1, kernel}}}, made{{{1, 1, out}}};
                     for (int64_t cut = 0; cut <= out; ++cut) {
                         const Box part = Box::whole({1, 1, out}).with(2, cut, out);
-                        const LocalOp local = localise(ConvOp{w, 1}, in, made, {Box::whole({1, 1, length}), Box::whole({1, 1, kernel})}, {part});
+                        const LocalOp local =
+                            localise(ConvOp{w, 1}, in, made, {Box::whole({1, 1, length}), Box::whole({1, 1, kernel})}, {part});
                         if (part.empty() || local.inputs[0].empty()) continue;  // all in the padding
                         const Window& lw = std::get<ConvOp>(local.op).window;
                         // Global position of the first tap of the first window, by both.

@@ -27,8 +27,8 @@ struct Slot {
     TensorDesc desc;
     Layout layout;
     int64_t bytes = 0;
-    int64_t offset = 0;  // in the arena
-    int state = kNone;   // index into Program::states; the offset is then unused
+    int64_t offset = 0;     // in the arena
+    int state = kNone;      // index into Program::states; the offset is then unused
     ValueId value = kNone;  // of the graph, of which this is (a part of) one form; kNone for wires
     bool partial = false;   // a sum not yet reduced over ranks
 };
@@ -55,7 +55,9 @@ struct Exchange {
     std::vector<Peer> sends, receives;
 };
 using Action = std::variant<Compute, Copy, Collective, Exchange>;
-inline bool is_traffic(const Action& action) { return std::holds_alternative<Collective>(action) || std::holds_alternative<Exchange>(action); }
+inline bool is_traffic(const Action& action) {
+    return std::holds_alternative<Collective>(action) || std::holds_alternative<Exchange>(action);
+}
 
 struct Instruction {
     Action action;

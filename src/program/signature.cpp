@@ -91,7 +91,8 @@ Signature conv(const Types& in, const Types& out, const ConvPlaces& p, int64_t g
         b.label(spatial_name(i, rank), p.x_out ? x[d] : y[d], {ax, ay});
     }
     if (groups > 1) {
-        b.label("group", groups, {place(p.x_out, p.x, 1, x[1] / groups), place(p.w_out, p.w, 0, y[1] / groups), place(p.y_out, p.y, 1, y[1] / groups)});
+        b.label("group", groups,
+                {place(p.x_out, p.x, 1, x[1] / groups), place(p.w_out, p.w, 0, y[1] / groups), place(p.y_out, p.y, 1, y[1] / groups)});
     } else {
         b.label("channel", x[1], {place(p.x_out, p.x, 1), place(p.w_out, p.w, 1)});
         b.label("filter", y[1], {place(p.w_out, p.w, 0), place(p.y_out, p.y, 1)});
@@ -100,8 +101,12 @@ Signature conv(const Types& in, const Types& out, const ConvPlaces& p, int64_t g
 }
 
 Signature sign(const ConvOp& op, const Types& in, const Types& out) { return conv(in, out, {false, false, true, 0, 1, 0}, op.groups); }
-Signature sign(const ConvGradInputOp& op, const Types& in, const Types& out) { return conv(in, out, {true, false, false, 0, 1, 0}, op.groups); }
-Signature sign(const ConvGradWeightOp& op, const Types& in, const Types& out) { return conv(in, out, {false, true, false, 0, 0, 1}, op.groups); }
+Signature sign(const ConvGradInputOp& op, const Types& in, const Types& out) {
+    return conv(in, out, {true, false, false, 0, 1, 0}, op.groups);
+}
+Signature sign(const ConvGradWeightOp& op, const Types& in, const Types& out) {
+    return conv(in, out, {false, true, false, 0, 0, 1}, op.groups);
+}
 
 Signature linear(const Types& in, const Types& out, const ConvPlaces& p) {
     const auto shape = [&](bool output, size_t i) -> const Shape& { return (output ? out : in)[i].shape; };
@@ -130,8 +135,12 @@ Signature local_conv(const Types& in, const Types& out, const ConvPlaces& p) {
     return b;
 }
 Signature sign(const LocalConvOp&, const Types& in, const Types& out) { return local_conv(in, out, {false, false, true, 0, 1, 0}); }
-Signature sign(const LocalConvGradInputOp&, const Types& in, const Types& out) { return local_conv(in, out, {true, false, false, 0, 1, 0}); }
-Signature sign(const LocalConvGradWeightOp&, const Types& in, const Types& out) { return local_conv(in, out, {false, true, false, 0, 0, 1}); }
+Signature sign(const LocalConvGradInputOp&, const Types& in, const Types& out) {
+    return local_conv(in, out, {true, false, false, 0, 1, 0});
+}
+Signature sign(const LocalConvGradWeightOp&, const Types& in, const Types& out) {
+    return local_conv(in, out, {false, true, false, 0, 0, 1});
+}
 
 Signature sign(const BiasOp& op, const Types& in, const Types& out) {
     B b(in, out);
@@ -277,7 +286,9 @@ Signature sign(const CellStatsOp& op, const Types& in, const Types& out) { retur
 Signature sign(const CellNormalizeOp& op, const Types& in, const Types& out) {
     return cells(op.cells, in, out, {kX, kCells, kAffine, kAffine}, kX);
 }
-Signature sign(const CellNormGradAffineOp& op, const Types& in, const Types& out) { return cells(op.cells, in, out, {kX, kX, kCells}, kAffine); }
+Signature sign(const CellNormGradAffineOp& op, const Types& in, const Types& out) {
+    return cells(op.cells, in, out, {kX, kX, kCells}, kAffine);
+}
 Signature sign(const CellNormGradSumsOp& op, const Types& in, const Types& out) {
     return cells(op.cells, in, out, {kX, kX, kCells, kAffine}, kCells);
 }
@@ -427,7 +438,8 @@ Signature reduced(const Types& in, const Types& out) {
 }
 Signature sign(const TargetWeightOp&, const Types& in, const Types& out) {
     B b(in, out);
-    for (int d = 0; d < in[0].shape.size(); ++d) b.label(dim_name(d == 0 ? 0 : d + 1, in[0].shape.size() + 1), in[0].shape[d], {B::in(0, d)});
+    for (int d = 0; d < in[0].shape.size(); ++d)
+        b.label(dim_name(d == 0 ? 0 : d + 1, in[0].shape.size() + 1), in[0].shape[d], {B::in(0, d)});
     return b;
 }
 Signature sign(const ErrorLossOp&, const Types& in, const Types& out) { return reduced(in, out); }
@@ -454,7 +466,9 @@ Signature update(const Types& in, const Types& out, size_t slots) {
     }
     return b;
 }
-Signature sign(const UpdateOp& op, const Types& in, const Types& out) { return update(in, out, static_cast<size_t>(slots_of(op.rule.rule))); }
+Signature sign(const UpdateOp& op, const Types& in, const Types& out) {
+    return update(in, out, static_cast<size_t>(slots_of(op.rule.rule)));
+}
 Signature sign(const LambDirectionOp&, const Types& in, const Types& out) { return update(in, out, 2); }
 Signature sign(const LambApplyOp&, const Types& in, const Types& out) { return update(in, out, 0); }
 

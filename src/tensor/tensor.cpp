@@ -144,13 +144,18 @@ void for_each_row(const Tensor& tensor, const Box& box, const Fn& fn) {
 
 Tensor part_of(const Tensor& tensor, const Box& box) {
     Tensor part(box.shape, tensor.dtype());
-    for_each_row(tensor, box, [&](int64_t at, int64_t to, int64_t bytes) { std::memcpy(part.data() + to, tensor.data() + at, static_cast<size_t>(bytes)); });
+    for_each_row(tensor, box, [&](int64_t at, int64_t to, int64_t bytes) {
+        std::memcpy(part.data() + to, tensor.data() + at, static_cast<size_t>(bytes));
+    });
     return part;
 }
 
 void put_part(Tensor& tensor, const Box& box, const Tensor& part) {
-    CONVOY_CHECK(part.shape() == box.shape && part.dtype() == tensor.dtype(), "a part of {} for box {}", to_string(part.shape()), to_string(box));
-    for_each_row(tensor, box, [&](int64_t at, int64_t from, int64_t bytes) { std::memcpy(tensor.data() + at, part.data() + from, static_cast<size_t>(bytes)); });
+    CONVOY_CHECK(part.shape() == box.shape && part.dtype() == tensor.dtype(), "a part of {} for box {}", to_string(part.shape()),
+                 to_string(box));
+    for_each_row(tensor, box, [&](int64_t at, int64_t from, int64_t bytes) {
+        std::memcpy(tensor.data() + at, part.data() + from, static_cast<size_t>(bytes));
+    });
 }
 
 double element(const Tensor& tensor, int64_t index) { return load(tensor.data(), tensor.dtype(), index); }

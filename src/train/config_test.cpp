@@ -31,6 +31,8 @@ TrainConfig unusual() {
     config.backend = "cpu";
     config.threads = 3;
     config.device = 1;
+    config.ranks = 4;
+    config.plan = "sample:2,height:2";
     config.run_dir = "runs/1";
     config.checkpoint_every = 11;
     config.keep = 2;

@@ -68,7 +68,9 @@ BatchProgram::BatchProgram(Session& session, const Graph& graph, int64_t samples
         if (name == "hyper") hyper_.push_back(feed_of(slot));
     if (const auto slot = find(program.outputs, "correct")) correct_ = feed_of(*slot);
     const auto loss = find(program.outputs, "loss");
-    require(loss.has_value(), "the plan leaves rank {} without the loss, so that it could not stop when the others do; give the layer of the loss a grid of all ranks",
+    require(loss.has_value(),
+            "the plan leaves rank {} without the loss, so that it could not stop when the others do; give the layer of the loss a grid of "
+            "all ranks",
             program.rank);
     loss_ = feed_of(*loss);
     executor_->watch(loss_.slot);

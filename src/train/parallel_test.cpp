@@ -32,7 +32,8 @@ TrainConfig under(TrainConfig config, const std::string& plan, int ranks = 0) {
 }
 
 // Trains on thread ranks; what every rank saw.
-std::vector<std::unique_ptr<Recorder>> train_ranks(const TrainConfig& config, bool resume = false, int64_t stop_after = -1, Rank stopper = 0) {
+std::vector<std::unique_ptr<Recorder>> train_ranks(const TrainConfig& config, bool resume = false, int64_t stop_after = -1,
+                                                   Rank stopper = 0) {
     std::vector<std::unique_ptr<Recorder>> recorders;
     for (int r = 0; r < config.ranks; ++r) recorders.push_back(std::make_unique<Recorder>(r == stopper ? stop_after : -1));
     ThreadWorld world(config.ranks);
@@ -60,11 +61,13 @@ void expect_same_curve(const Recorder& one, const Recorder& many, const std::str
 TEST_F(ParallelTest, EveryPlanHasTheCurveOfOneProcess) {
     Recorder one;
     run(exact_config(), one);
-    for (const std::string plan : {"sample:2", "sample:4", "sample:2,height:2", "channel:2@x", "channel:2@y", "channel:2,filter:2@w", "height:3"}) {
+    for (const std::string plan :
+         {"sample:2", "sample:4", "sample:2,height:2", "channel:2@x", "channel:2@y", "channel:2,filter:2@w", "height:3"}) {
         const auto many = train_ranks(under(exact_config(), plan));
         for (const auto& rank : many) expect_same_curve(one, *rank, plan);
     }
-    for (const char* preset : {"data", "zero", "hybrid-fc"}) expect_same_curve(one, *train_ranks(under(exact_config(), preset, 2))[1], preset);
+    for (const char* preset : {"data", "zero", "hybrid-fc"})
+        expect_same_curve(one, *train_ranks(under(exact_config(), preset, 2))[1], preset);
 }
 
 // Of 8 + 1 samples the last batch has a single one: all ranks but one have nothing to do.
@@ -75,7 +78,8 @@ TEST_F(ParallelTest, ALastBatchOfOneSample) {
     config.schedule.lr = 0.01;
     Recorder one;
     run(config, one);
-    for (const char* plan : {"sample:4", "sample:2,channel:2@x", "height:2"}) expect_same_curve(one, *train_ranks(under(config, plan))[0], plan);
+    for (const char* plan : {"sample:4", "sample:2,channel:2@x", "height:2"})
+        expect_same_curve(one, *train_ranks(under(config, plan))[0], plan);
 }
 
 TEST_F(ParallelTest, MicroBatches) {
@@ -169,11 +173,17 @@ TEST(SharedState, LiesAlikeInAllProgramsOfARun) {
     };
     std::vector<Case> cases{{"lenet5", {1, 28, 28}}, {"resnet20", {3, 32, 32}}, {"squeezenet1_1", {3, 48, 48}}};
     if (test_count(0, 1) > 0)
-        cases.insert(cases.end(), {{"alexnet", {3, 64, 64}}, {"vgg16_bn", {3, 64, 64}}, {"googlenet", {3, 64, 64}}, {"resnet50", {3, 64, 64}},
-                                   {"densenet121", {3, 64, 64}}, {"mobilenet_v2", {3, 64, 64}}, {"unet3d", {1, 16, 16, 16}}});
+        cases.insert(cases.end(), {{"alexnet", {3, 64, 64}},
+                                   {"vgg16_bn", {3, 64, 64}},
+                                   {"googlenet", {3, 64, 64}},
+                                   {"resnet50", {3, 64, 64}},
+                                   {"densenet121", {3, 64, 64}},
+                                   {"mobilenet_v2", {3, 64, 64}},
+                                   {"unet3d", {1, 16, 16, 16}}});
     const auto backend = make_backend("reference", {});
     for (const Case& c : cases)
-        for (const std::string plan : {"sample:4", "sample:2,height:2", "channel:4@x", "channel:4@y", "channel:2,filter:2@w", "hybrid-fc", "zero"}) {
+        for (const std::string plan :
+             {"sample:4", "sample:2,height:2", "channel:4@x", "channel:4@y", "channel:2,filter:2@w", "hybrid-fc", "zero"}) {
             TrainConfig config{.model = c.model, .input = c.input, .classes = 10, .batch = 8};
             const PlanChoice choice = plan_choice(plan, 4);
             const Plan made = plan_for(choice, training_graph_of(config, config.batch)).plan;

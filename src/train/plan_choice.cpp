@@ -34,15 +34,18 @@ Plan parse(const std::string& text, const std::string& where) {
 
 PlanChoice fixed_choice(Plan plan, int ranks, const std::string& where) {
     const int needs = ranks_of(plan);
-    require(ranks == 0 || ranks == needs, "{} needs {} rank{}, but there {} {}", where, needs, needs == 1 ? "" : "s", ranks == 1 ? "is" : "are",
-            ranks);
+    require(ranks == 0 || ranks == needs, "{} needs {} rank{}, but there {} {}", where, needs, needs == 1 ? "" : "s",
+            ranks == 1 ? "is" : "are", ranks);
     return {.spec = "", .fixed = std::move(plan), .ranks = needs};
 }
 
 }  // namespace
 
 PlanChoice plan_choice(const std::string& text, int ranks) {
-    if (text.empty()) return {.spec = ranks > 1 ? "data" : "", .fixed = ranks > 1 ? std::nullopt : std::optional(Plan::single()), .ranks = std::max(1, ranks)};
+    if (text.empty())
+        return {.spec = ranks > 1 ? "data" : "",
+                .fixed = ranks > 1 ? std::nullopt : std::optional(Plan::single()),
+                .ranks = std::max(1, ranks)};
     if (is_json(text)) return fixed_choice(parse(text, "the plan"), ranks, "the plan");
     if (is_file(text)) return fixed_choice(parse(read_file(text), text), ranks, fmt::format("the plan in {}", text));
     // Without layers only the words are looked at.
@@ -61,7 +64,8 @@ UniformPlan plan_for(const PlanChoice& choice, const Graph& graph) {
     const std::vector<std::string> known(layers.begin(), layers.end());
     for (const LayerPlan& entry : choice.fixed->layers) {
         const bool used = std::any_of(known.begin(), known.end(), [&](const std::string& layer) { return matches(entry.layers, layer); });
-        require(used, "the plan has an entry for \"{}\", but the model has no such layer{}", entry.layers, did_you_mean(entry.layers, known));
+        require(used, "the plan has an entry for \"{}\", but the model has no such layer{}", entry.layers,
+                did_you_mean(entry.layers, known));
     }
     return {*choice.fixed, {}};
 }

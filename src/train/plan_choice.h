@@ -10,7 +10,7 @@
 namespace convoy {
 
 struct PlanChoice {
-    std::string spec;           // unless the plan is fixed
+    std::string spec;  // unless the plan is fixed
     std::optional<Plan> fixed;
     int ranks = 1;
 };

@@ -17,7 +17,7 @@ LIMIT = 2.0  # seconds that a rank waits in these tests
 def launcher(ranks):
     """mpirun with what Open MPI wants for more ranks than cores, as root, unbound; MPICH's needs none of it."""
     version = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True).stdout
-    extra = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"] if "Open MPI" in version else []
+    extra = ["--oversubscribe", "--allow-run-as-root", "--bind-to", "none"] if "Open" in version else []  # "Open MPI", "OpenRTE"
     return [MPIRUN, *extra, "-n", str(ranks)]
 
 

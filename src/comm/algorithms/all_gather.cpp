@@ -17,8 +17,8 @@ void all_gather_ring(const Team& team, std::byte* out, std::span<const int64_t> 
     const auto pieces_of = [&](int step, int chunk) {
         const auto c = static_cast<size_t>((chunk % p + p) % p);
         std::vector<Piece> pieces;
-        for (int64_t first = offsets[c]; first < offsets[c + 1]; first += Steps::kSegmentBytes)
-            pieces.push_back({step, out + first, std::min(Steps::kSegmentBytes, offsets[c + 1] - first)});
+        for (int64_t first = offsets[c]; first < offsets[c + 1]; first += team.steps.segment_bytes())
+            pieces.push_back({step, out + first, std::min(team.steps.segment_bytes(), offsets[c + 1] - first)});
         return pieces;
     };
     std::vector<Piece> incoming;

@@ -122,8 +122,8 @@ void broadcast_tree(const Team& team, std::byte* data, int64_t bytes, int root) 
         Steps::Index received;
     };
     std::vector<Piece> pieces;
-    for (int64_t first = 0; first < bytes; first += Steps::kSegmentBytes)
-        pieces.push_back({first, std::min(Steps::kSegmentBytes, bytes - first), Steps::kNothing});
+    for (int64_t first = 0; first < bytes; first += team.steps.segment_bytes())
+        pieces.push_back({first, std::min(team.steps.segment_bytes(), bytes - first), Steps::kNothing});
     if (number != 0)
         for (Piece& piece : pieces) piece.received = team.receive(place_of(number - lowest_bit(number)), data + piece.first, piece.bytes);
     for (const Piece& piece : pieces) {

@@ -45,13 +45,13 @@ void Steps::wait(std::span<Request> requests) {
         channel_.transport().withdraw(requests_);
         throw;
     }
-    TimedOut late;
+    std::vector<Rank> late;
     for (const Request& request : requests)
-        if (request.active) late.waiting_for.push_back(peers_[static_cast<size_t>(&request - requests_.data())]);
-    std::sort(late.waiting_for.begin(), late.waiting_for.end());
-    late.waiting_for.erase(std::unique(late.waiting_for.begin(), late.waiting_for.end()), late.waiting_for.end());
+        if (request.active) late.push_back(peers_[static_cast<size_t>(&request - requests_.data())]);
+    std::sort(late.begin(), late.end());
+    late.erase(std::unique(late.begin(), late.end()), late.end());
     channel_.transport().withdraw(requests_);
-    throw late;
+    throw TimedOut{std::move(late)};
 }
 
 std::byte* Steps::scratch(int64_t bytes, int number) {

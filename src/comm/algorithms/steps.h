@@ -20,8 +20,6 @@ class Steps {
   public:
     using Index = int;  // of a message of this collective; kNothing for an empty one, which is not sent
     static constexpr Index kNothing = -1;
-    // Large messages go in pieces of about this size, so that a piece is combined while it is still in the cache, and sending overlaps it.
-    static constexpr int64_t kSegmentBytes = 512 << 10;
     // Pieces that may be on their way to this rank at a time.
     static constexpr int kWindow = 3;
 
@@ -35,6 +33,10 @@ class Steps {
     void wait_all();
     int64_t bytes_sent() const { return sent_; }
 
+    // Large messages go in pieces of at most this size, so that a piece is combined while it is still in the cache, and sending overlaps it.
+    int64_t segment_bytes() const { return segment_bytes_; }
+    void set_segment_bytes(int64_t bytes) { segment_bytes_ = bytes; }
+
     // Memory of at least so many bytes that lasts until the next call with the same number (a communicator's own; grows, never shrinks).
     std::byte* scratch(int64_t bytes, int number = 0);
 
@@ -47,6 +49,7 @@ class Steps {
     std::vector<Request> requests_;
     std::vector<Rank> peers_;
     int64_t sent_ = 0;
+    int64_t segment_bytes_ = 1 << 20;
     Buffer scratch_[2];
 };
 
@@ -67,7 +70,9 @@ struct Elements {
     int64_t size = 1;  // bytes of one
     Combine combine = nullptr;
 
-    int64_t per_segment() const { return Steps::kSegmentBytes / size; }
+    int64_t segment_bytes = 0;
+
+    int64_t per_segment() const { return segment_bytes / size; }
 };
 
 // Posts sends of `count` elements to a place, in the pieces in which `run` receives them.

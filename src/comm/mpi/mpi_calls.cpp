@@ -25,13 +25,13 @@ bool wait_for(MPI_Request& request, Deadline deadline) {
 Request pack(MPI_Request request) {
     static_assert(sizeof(MPI_Request) <= sizeof(uint64_t));
     Request packed{0, true};
-    std::memcpy(&packed.handle, &request, sizeof(request));
+    std::memcpy(&packed.handle, &request, sizeof(MPI_Request));
     return packed;
 }
 
 MPI_Request unpack(const Request& request) {
     MPI_Request unpacked;
-    std::memcpy(&unpacked, &request.handle, sizeof(unpacked));
+    std::memcpy(&unpacked, &request.handle, sizeof(MPI_Request));
     return unpacked;
 }
 

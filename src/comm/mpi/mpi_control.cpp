@@ -60,21 +60,26 @@ void MpiControl::answer_all() {
     }
 }
 
+MpiControl::Asked& MpiControl::keep(Asked asked) {
+    const std::lock_guard lock(mutex_);
+    asked_.push_back(std::make_unique<Asked>(std::move(asked)));
+    return *asked_.back();
+}
+
 std::vector<std::optional<int64_t>> MpiControl::ask(GroupKey key, Lane lane, std::span<const Rank> ranks) {
-    // Never freed when a rank does not answer: MPI may still touch them.
-    auto* const question = new Question{key, static_cast<int32_t>(lane)};
-    auto* const counts = new std::vector<int64_t>(ranks.size());
+    Asked& asked = keep({{key, static_cast<int32_t>(lane)}, std::vector<int64_t>(ranks.size())});
     std::vector<MPI_Request> answers(ranks.size());
     for (size_t i = 0; i < ranks.size(); ++i) {
+        const int tag = kAnswer + asked.question.lane;
         MPI_Request sent;
-        check_mpi(MPI_Irecv(&(*counts)[i], sizeof(int64_t), MPI_BYTE, ranks[i], kAnswer + question->lane, comm_, &answers[i]), "MPI_Irecv");
-        check_mpi(MPI_Isend(question, sizeof(*question), MPI_BYTE, ranks[i], kQuestion, comm_, &sent), "MPI_Isend");
+        check_mpi(MPI_Irecv(&asked.counts[i], sizeof(int64_t), MPI_BYTE, ranks[i], tag, comm_, &answers[i]), "MPI_Irecv");
+        check_mpi(MPI_Isend(&asked.question, sizeof(Question), MPI_BYTE, ranks[i], kQuestion, comm_, &sent), "MPI_Isend");
         check_mpi(MPI_Request_free(&sent), "MPI_Request_free");
     }
     const Deadline deadline = Clock::now() + answer_limit_;
     std::vector<std::optional<int64_t>> known(ranks.size());
     for (size_t i = 0; i < ranks.size(); ++i)
-        if (wait_for(answers[i], deadline)) known[i] = (*counts)[i];
+        if (wait_for(answers[i], deadline)) known[i] = asked.counts[i];
     return known;
 }
 

@@ -36,8 +36,13 @@ class MpiControl {
         int64_t count;
         MPI_Request request;
     };
+    struct Asked {  // and not, or not yet, answered by all
+        Question question;
+        std::vector<int64_t> counts;
+    };
     void serve();
     void answer_all();
+    Asked& keep(Asked asked);
 
     MPI_Comm comm_;
     std::chrono::milliseconds answer_limit_;
@@ -46,6 +51,7 @@ class MpiControl {
     bool stopping_ = false;
     std::map<GroupKey, std::atomic<int64_t>> counts_;
     std::vector<std::unique_ptr<Answer>> answers_;  // MPI may still read them
+    std::vector<std::unique_ptr<Asked>> asked_;     // and write these
     std::thread thread_;
 };
 

@@ -12,6 +12,10 @@ namespace convoy {
 
 class Event {
   public:
+    // `spin`: how long to look before giving the core away; zero when there are more threads than cores.
+    explicit Event(std::chrono::microseconds spin) : spin_(spin) {}
+    static std::chrono::microseconds spin_for(int threads);
+
     // Waits until `holds()` or the deadline; whether it holds. What it looks at is changed by sequentially consistent atomics, and each change is
     // followed by notify. What changes without notify is seen within kSlice.
     template <class Condition>
@@ -20,7 +24,7 @@ class Event {
             if (holds()) return true;
         for (const auto start = Clock::now(); Clock::now() - start < kPatience;) {
             if (holds()) return true;
-            if (Clock::now() - start > kSpin) give_way();
+            if (Clock::now() - start >= spin_) give_way();
         }
         return sleep(holds, deadline);
     }
@@ -29,8 +33,7 @@ class Event {
     void notify();
 
   private:
-    static constexpr int kLooks = 200;
-    static constexpr auto kSpin = std::chrono::microseconds(50);
+    static constexpr int kLooks = 50;
     static constexpr auto kPatience = std::chrono::microseconds(200);
     static constexpr auto kSlice = std::chrono::milliseconds(20);
 
@@ -48,6 +51,7 @@ class Event {
         return held;
     }
 
+    std::chrono::microseconds spin_;
     std::atomic<int> sleepers_{0};
     std::mutex mutex_;
     std::condition_variable wake_;

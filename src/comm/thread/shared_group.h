@@ -13,7 +13,7 @@ class SharedGroup {
   public:
     enum class Outcome : uint8_t { Met, Late, Failed };
 
-    explicit SharedGroup(int size) : seats_(static_cast<size_t>(size)) {}
+    SharedGroup(int size, std::chrono::microseconds spin) : seats_(static_cast<size_t>(size)), event_(spin) {}
 
     int size() const { return static_cast<int>(seats_.size()); }
     // Lays down the call and waits for all the others. Late or Failed (the run was ended): nobody will touch this rank's memory, and nobody meets here

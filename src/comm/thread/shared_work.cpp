@@ -47,8 +47,9 @@ void all_reduce(const SharedGroup& group, int place) {
 void reduce_scatter(const SharedGroup& group, int place) {
     const CollectiveCall& call = group.call(place);
     const int64_t first = offsets_of(call.counts)[static_cast<size_t>(place)];
-    combine_blocks(group, first, call.counts[static_cast<size_t>(place)],
-                   [&](int64_t done, const std::byte* sum, int64_t bytes) { copy_bytes(call.out + done * size_of(call.dtype), sum, bytes); });
+    combine_blocks(group, first, call.counts[static_cast<size_t>(place)], [&](int64_t done, const std::byte* sum, int64_t bytes) {
+        copy_bytes(call.out + done * size_of(call.dtype), sum, bytes);
+    });
 }
 
 void all_gather(const SharedGroup& group, int place) {
@@ -69,7 +70,7 @@ void all_to_all(const SharedGroup& group, int place) {
         CONVOY_CHECK(theirs.counts[to] == call.other_counts[from], "place {} sends {} elements to place {}, which expects {}", p,
                      theirs.counts[to], place, call.other_counts[from]);
         copy_bytes(call.out + offsets[from] * size_of(call.dtype), theirs.in + offsets_of(theirs.counts)[to] * size_of(call.dtype),
-             theirs.counts[to] * size_of(call.dtype));
+                   theirs.counts[to] * size_of(call.dtype));
     }
 }
 

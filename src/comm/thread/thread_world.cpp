@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <map>
 #include <thread>
@@ -25,7 +26,9 @@ std::vector<int> nodes_of(int size, int ranks_per_node) {
 
 // What the ranks share.
 struct ThreadWorld::Shared {
-    explicit Shared(int size) : boxes(static_cast<size_t>(size * kLanes)), events(static_cast<size_t>(size * kLanes)), ranks(size) {}
+    explicit Shared(int size) : boxes(static_cast<size_t>(size * kLanes)), ranks(size) {
+        for (int i = 0; i < size * kLanes; ++i) events.emplace_back(Event::spin_for(size));
+    }
 
     static size_t index(Rank rank, Lane lane) { return static_cast<size_t>(rank * kLanes) + static_cast<size_t>(lane); }
     void throw_if_failed() {
@@ -42,12 +45,12 @@ struct ThreadWorld::Shared {
     SharedGroup& group(GroupKey key, int size) {
         const std::lock_guard lock(mutex);
         auto& found = groups[key];
-        if (!found) found = std::make_unique<SharedGroup>(size);
+        if (!found) found = std::make_unique<SharedGroup>(size, Event::spin_for(ranks));
         return *found;
     }
 
     std::vector<Mailbox> boxes;  // by receiver and lane
-    std::vector<Event> events;   // by rank and lane
+    std::deque<Event> events;    // by rank and lane
     int ranks;
     std::atomic<bool> failed{false};
     std::mutex mutex;  // of all below

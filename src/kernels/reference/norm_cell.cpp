@@ -13,7 +13,8 @@ struct CellExtent {
 
     CellExtent(const Cells& cells, const Shape& x, int64_t count) {
         if (cells.groups > 0) {
-            samples = x[0], channels = x[1], inner = product(x, 2, x.size()), groups = x[0] > 0 ? count / x[0] : 1;  // an empty part has no cells
+            samples = x[0], channels = x[1], inner = product(x, 2, x.size()),
+            groups = x[0] > 0 ? count / x[0] : 1;  // an empty part has no cells
         } else {
             samples = count, channels = product(x, cells.axis, x.size()), inner = 1, groups = 1;
         }
