@@ -18,13 +18,13 @@ auto order(const CollectiveTable::Entry& e) { return std::tuple(e.kind, !e.one_n
 }  // namespace
 
 // Measured on two cores with 2 ranks of Open MPI 4.1, whose own non-blocking collectives lose to ours at every size that matters, by up to two
-// times. On one node all_reduce's Library is shared memory. For large vectors that is up to twice as fast as a ring when the two cores share a cache
-// and up to twice as slow when they do not, so it is left to measurement there; among threads, where it saves all copies, it always wins.
+// times. On one node all_reduce's Library is shared memory. For vectors above a MiB that is up to twice as fast as a ring when the two cores share a
+// cache and up to twice as slow when they do not, so there it is left to measurement. Among threads it saves all copies and always wins.
 CollectiveTable CollectiveTable::defaults(std::string_view transport) {
     CollectiveTable table;
     if (transport != "mpi") return table;
     for (const int size : {2, 4, 16}) {
-        table.set({Traffic::AllReduce, size, true, 16 << 10, Algorithm::Library});
+        table.set({Traffic::AllReduce, size, true, 1 << 20, Algorithm::Library});
         table.set({Traffic::AllReduce, size, true, kAnyBytes, Algorithm::Ring});
         table.set({Traffic::AllReduce, size, false, 2 << 10, Algorithm::RecursiveDoubling});
         table.set({Traffic::AllReduce, size, false, 256 << 10, Algorithm::Rabenseifner});
@@ -32,6 +32,7 @@ CollectiveTable CollectiveTable::defaults(std::string_view transport) {
         table.set({Traffic::Barrier, size, true, kAnyBytes, Algorithm::Library});
         table.set({Traffic::Barrier, size, false, kAnyBytes, Algorithm::RecursiveDoubling});
         for (const bool one_node : {true, false}) {
+            table.set({Traffic::ReduceScatter, size, one_node, 16 << 20, Algorithm::Ring});
             table.set({Traffic::ReduceScatter, size, one_node, kAnyBytes, Algorithm::Pairwise});
             table.set({Traffic::AllGather, size, one_node, 16 << 10, size > 4 ? Algorithm::Bruck : Algorithm::Pairwise});
             table.set({Traffic::AllGather, size, one_node, kAnyBytes, size > 4 ? Algorithm::Ring : Algorithm::Pairwise});

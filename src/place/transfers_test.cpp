@@ -23,7 +23,8 @@ void expect_filled_once(const Holding& have, const Holding& want) {
             for (size_t h = 0; h < have.ranks.size(); ++h) held = held || (have.ranks[h] == a.from && contains(have.boxes[h], a.box));
             EXPECT_TRUE(held);
             for (const Piece& b : pieces) {
-                if (&a != &b && b.to == a.to) EXPECT_TRUE(intersection(a.box, b.box).empty());
+                if (&a == &b || b.to != a.to) continue;
+                EXPECT_TRUE(intersection(a.box, b.box).empty());
             }
         }
         EXPECT_EQ(arrived, numel(want.boxes[i].shape));
