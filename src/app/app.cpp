@@ -112,8 +112,10 @@ int run_app(int argc, const char* const* argv) {
         "`convoy COMMAND --help` says what a command does, with examples. To begin:\n"
         "  convoy train lenet5 --data mnist\n"
         "  convoy show resnet18 --batch 8");
-    const std::vector<Command> commands{add_train(program), add_eval(program), add_plan(program), add_check(program), add_show(program),
-                                        add_run(program),   add_grad(program), add_bench(program), add_info(program), add_version(program)};
+    std::vector<Command> commands{add_train(program), add_eval(program), add_plan(program), add_check(program),
+                                  add_show(program),  add_run(program),  add_grad(program)};
+    CLI::App& bench = add_bench(program);
+    commands.insert(commands.end(), {add_bench_step(bench), add_bench_comm(bench), add_info(program), add_version(program)});
     try {
         program.parse(argc, argv);
         if (!program.get_subcommands().empty()) return run_command(commands);

@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 
 #include "app/command.h"
+#include "app/machine.h"
 #include "app/output.h"
 #include "app/ranks.h"
 #include "app/synthetic.h"
@@ -72,6 +73,7 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
                              }};
     options.session.threads = threads_for(arguments.common, ranks, choice.ranks);
     options.session.plan = plan.plan;
+    options.one_process_threads = std::max(options.session.threads, usable_cores());
     const std::string name = choice.fixed ? arguments.ranks.plan : choice.spec;
     output.line("{}, batch {}, {} steps of {}: plan {} on {} rank{}, {} on backend {}, against one process in f64", entry.name, batch,
                 arguments.steps, arguments.optimizer, name.empty() ? "none" : name, choice.ranks, choice.ranks == 1 ? "" : "s",

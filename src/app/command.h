@@ -21,7 +21,9 @@ Command add_plan(CLI::App& program);
 Command add_show(CLI::App& program);
 Command add_run(CLI::App& program);
 Command add_grad(CLI::App& program);
-Command add_bench(CLI::App& program);
+CLI::App& add_bench(CLI::App& program);  // to which these add themselves:
+Command add_bench_step(CLI::App& bench);
+Command add_bench_comm(CLI::App& bench);
 Command add_info(CLI::App& program);
 Command add_version(CLI::App& program);
 

@@ -135,9 +135,15 @@ class Reporting {
         std::map<std::string, PlanReport::OfRank> layers;
         for (const Instruction& in : program.instructions) {
             if (!is_traffic(in.action)) continue;
-            (in.queue == Queue::Gradient ? sum.gradient_bytes : sum.activation_bytes) += in.sent;
-            PlanReport::OfRank& layer = layers[row_of(in.layer).layer];
-            (in.queue == Queue::Gradient ? layer.gradient_bytes : layer.activation_bytes) += in.sent;
+            const auto add = [&](const std::string& name, int64_t sent) {
+                for (PlanReport::OfRank* part : {&sum, &layers[row_of(name).layer]})
+                    (in.queue == Queue::Gradient ? part->gradient_bytes : part->activation_bytes) += sent;
+            };
+            const auto* collective = std::get_if<Collective>(&in.action);
+            if (!collective || collective->members.empty())
+                add(in.layer, in.sent);
+            else
+                for (const Collective::Member& member : collective->members) add(member.layer, member.sent);
         }
         report_.ranks.push_back(sum);
         for (const auto& [name, sent] : layers) {

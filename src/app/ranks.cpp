@@ -7,6 +7,7 @@
 
 #include <CLI/App.hpp>
 
+#include "app/collective_cache.h"
 #include "app/machine.h"
 #include "comm/launch.h"
 #include "comm/thread_world.h"
@@ -30,8 +31,10 @@ class LocalRanks : public Ranks {
     void run(int ranks, const std::function<void(Link*)>& body) override {
         if (ranks == 1) return body(nullptr);
         ThreadWorld world(ranks);
+        const CollectiveTable table = known_table(setting_of(world.rank(0)));
         run_ranks(world, [&](Transport& transport) {
             Link link(transport, limit_);
+            link.set_table(table);
             body(&link);
         });
     }
@@ -43,7 +46,10 @@ class LocalRanks : public Ranks {
 // This process is one of several.
 class LaunchedRanks : public Ranks {
   public:
-    LaunchedRanks(Transport& transport, Limit limit) : transport_(transport), link_(transport, limit) {}
+    LaunchedRanks(Transport& transport, Limit limit) : transport_(transport), link_(transport, limit) {
+        const std::string known = leads() ? to_json(known_table(setting_of(transport))).dump() : "";
+        link_.set_table(collective_table_from_json(Json::parse(share_text(&link_, 0, known))));
+    }
 
     bool leads() const override { return transport_.rank() == 0; }
     int launched() const override { return transport_.size(); }
@@ -92,18 +98,26 @@ void add_plan_options(CLI::App& parser, RankOptions& options) {
                     "channel, filter), data, "
                     "spatial, hybrid-fc, zero, or a JSON file (default: data)")
         ->option_text("SPEC|FILE");
+    add_rank_count(parser, options);
+}
+
+void add_rank_count(CLI::App& parser, RankOptions& options) {
     allow_whole(parser.add_option("--ranks", options.ranks, "Ranks, as threads of this process (default: as many as the plan needs, or 1)")
                     ->option_text("R"),
                 1);
 }
 
-void add_rank_options(CLI::App& parser, RankOptions& options) {
-    add_plan_options(parser, options);
+void add_hang_timeout(CLI::App& parser, RankOptions& options) {
     allow_real(
         parser
             .add_option("--hang-timeout", options.hang_timeout, "Seconds that a rank waits for others before the run ends (default: 300)")
             ->option_text("S"),
         {.low = 0, .high = 1e6, .open = true});
+}
+
+void add_rank_options(CLI::App& parser, RankOptions& options) {
+    add_plan_options(parser, options);
+    add_hang_timeout(parser, options);
 }
 
 int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>& command) {

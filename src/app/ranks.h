@@ -21,6 +21,8 @@ struct RankOptions {
     std::string plan;  // as plan_choice takes it
     double hang_timeout = 300;
 };
+void add_rank_count(CLI::App& parser, RankOptions& options);
+void add_hang_timeout(CLI::App& parser, RankOptions& options);
 // --plan and --ranks, for commands that only look at plans.
 void add_plan_options(CLI::App& parser, RankOptions& options);
 // Those and --hang-timeout.

@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -92,6 +93,17 @@ void sync_directory(const std::filesystem::path& directory) {
     const int result = ::fsync(descriptor);
     ::close(descriptor);
     if (result != 0 && errno != EINVAL) fail_on(directory, "sync");
+}
+
+std::filesystem::path cache_directory() {
+    const auto set = [](const char* name) {
+        const char* const value = std::getenv(name);
+        return value && *value ? value : nullptr;
+    };
+    if (const char* own = set("CONVOY_CACHE")) return own;
+    if (const char* users = set("XDG_CACHE_HOME")) return std::filesystem::path(users) / "convoy";
+    if (const char* home = set("HOME")) return std::filesystem::path(home) / ".cache" / "convoy";
+    fail("there is no place to keep measurements: set CONVOY_CACHE to a directory (neither XDG_CACHE_HOME nor HOME is set)");
 }
 
 }  // namespace convoy

@@ -30,6 +30,9 @@ class AtomicFile {
 // Replaces `path` by `bytes`, atomically and durably.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+// Where measurements are kept between runs: $CONVOY_CACHE, or convoy/ in the user's cache directory. Not made here. Error when there is none.
+std::filesystem::path cache_directory();
+
 // Makes renames and creations inside `directory` durable.
 void sync_directory(const std::filesystem::path& directory);
 

@@ -26,11 +26,15 @@ Channel::Channel(Transport& transport, Lane lane, std::chrono::milliseconds limi
     set_label("");
 }
 
-void Channel::set_label(std::string_view layer) {
+Channel::Label Channel::label_of(std::string_view layer) {
     auto at = counts_.find(layer);
     if (at == counts_.end()) at = counts_.emplace(std::string(layer), TrafficCount{}).first;
-    label_ = at->first;
-    counted_ = &at->second;
+    return &*at;
+}
+
+void Channel::set_label(Label label) {
+    label_ = label->first;
+    counted_ = &label->second;
 }
 
 void Channel::clear_counts() {

@@ -54,8 +54,12 @@ class Channel {
     void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }
     std::chrono::milliseconds limit() const { return limit_; }
 
+    // A layer's name and its counters; stays valid as long as the channel.
+    using Label = std::pair<const std::string, TrafficCount>*;
+    Label label_of(std::string_view layer);
     // The layer that all following traffic is charged to and that messages name.
-    void set_label(std::string_view layer);
+    void set_label(Label label);
+    void set_label(std::string_view layer) { set_label(label_of(layer)); }
     std::string_view label() const { return label_; }
     const std::map<std::string, TrafficCount, std::less<>>& counts() const { return counts_; }
     // Sets all counters to zero and keeps the labels, so that counting allocates nothing from then on.

@@ -55,6 +55,14 @@ void CollectiveTable::set(const Entry& entry) {
         entries_.insert(at, entry);
 }
 
+void CollectiveTable::replace(const CollectiveTable& other) {
+    std::erase_if(entries_, [&](const Entry& mine) {
+        return std::any_of(other.entries_.begin(), other.entries_.end(),
+                           [&](const Entry& e) { return e.kind == mine.kind && e.one_node == mine.one_node; });
+    });
+    for (const Entry& e : other.entries_) set(e);
+}
+
 Algorithm CollectiveTable::choose(Traffic kind, int group_size, bool one_node, int64_t bytes) const {
     const Entry* best = nullptr;
     const auto distance = [&](const Entry& e) { return std::pair(e.one_node != one_node, std::abs(e.group_size - group_size)); };

@@ -26,6 +26,8 @@ class CollectiveTable {
 
     // Adds an entry, or replaces the one that differs in the algorithm alone. Error when the algorithm does not exist for the kind.
     void set(const Entry& entry);
+    // Takes all entries of `other`, and drops its own of the same kinds on as many nodes.
+    void replace(const CollectiveTable& other);
     // The choice: of the entries of this kind those on as many nodes (of the others when there are none), of those the ones with the nearest group
     // size (the larger at a tie), of those the first that reaches `bytes`. Library when the kind has no entry.
     Algorithm choose(Traffic kind, int group_size, bool one_node, int64_t bytes) const;

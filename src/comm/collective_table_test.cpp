@@ -37,6 +37,16 @@ TEST(CollectiveTable, ReplacesAnEntry) {
     EXPECT_EQ(table.choose(Traffic::AllReduce, 4, true, 1), Algorithm::Tree);
 }
 
+TEST(CollectiveTable, AMeasuredOneReplacesWhatItCovers) {
+    CollectiveTable table = example(), measured;
+    table.set({Traffic::Broadcast, 4, true, 4096, Algorithm::Tree});
+    measured.set({Traffic::AllReduce, 2, true, 1 << 16, Algorithm::Rabenseifner});
+    table.replace(measured);
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 8, true, 100), Algorithm::Rabenseifner) << "all of its kind on one node";
+    EXPECT_EQ(table.choose(Traffic::AllReduce, 32, false, 100), Algorithm::Hierarchical) << "not those on several";
+    EXPECT_EQ(table.choose(Traffic::Broadcast, 4, true, 1), Algorithm::Tree);
+}
+
 TEST(CollectiveTable, GoesThroughJson) {
     for (const CollectiveTable& table : {example(), CollectiveTable::defaults("mpi"), CollectiveTable::defaults("thread")})
         EXPECT_EQ(collective_table_from_json(to_json(table)), table);

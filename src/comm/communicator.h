@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -75,16 +76,22 @@ class Communicator {
     std::unique_ptr<Steps> steps_;
 };
 
-// All communicators that a rank needs, made together: every rank passes the groups it belongs to, in any order, and they are made in an order that
-// is the same everywhere. Each group is made once.
+// All communicators of a rank. Those that are opened together are made in an order that is the same everywhere, whatever the order in which a rank lists
+// the groups it belongs to. Each is made once.
 class Communicators {
   public:
     using Wanted = std::pair<Channel*, std::vector<Rank>>;
-    explicit Communicators(const std::vector<Wanted>& wanted);
-    // Bug when it was not wanted.
+    Communicators() = default;
+    explicit Communicators(const std::vector<Wanted>& wanted) { open(wanted); }
+    // Makes those that are not there yet, which is collective over their groups.
+    void open(const std::vector<Wanted>& wanted);
+    // Bug when it was not opened.
     Communicator& at(const Channel& channel, const std::vector<Rank>& group) const;
+    // For those that are opened from now on.
+    void set_table(CollectiveTable table) { table_ = std::move(table); }
 
   private:
+    std::optional<CollectiveTable> table_;
     std::map<std::pair<Lane, std::vector<Rank>>, std::unique_ptr<Communicator>> made_;
 };
 

@@ -32,42 +32,65 @@ struct Case {
     int64_t count;
 };
 
-// The time of the slowest rank, from a common start.
-double timed(Communicator& communicator, const Case& problem, Traffic kind, Algorithm algorithm) {
+// Small ones follow each other in one go, as they do in a step.
+int times_at_once(int64_t bytes) { return static_cast<int>(std::clamp<int64_t>((1 << 20) / std::max<int64_t>(bytes, 1), 1, kMostAtOnce)); }
+
+Carrier inline_carrier() {
+    return [](std::function<void()> work) {
+        return [work = std::move(work)](int times) {
+            for (int i = 0; i < times; ++i) work();
+        };
+    };
+}
+
+// The time of the slowest rank for one of `times`, from a common start.
+double timed(Communicator& communicator, const std::function<void(int)>& runner, int times) {
     communicator.barrier();
     const auto start = Clock::now();
-    problem.run(communicator, kind, algorithm);
-    double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    runner(times);
+    double seconds = std::chrono::duration<double>(Clock::now() - start).count() / times;
     communicator.all_reduce(reinterpret_cast<std::byte*>(&seconds), 1, DType::f64, ReduceOp::Max);
     return seconds;
 }
 
 // All ranks see the same times and so repeat equally often.
-double median_time(Communicator& communicator, const Case& problem, Traffic kind, Algorithm algorithm, const MeasureOptions& options) {
-    timed(communicator, problem, kind, algorithm);  // the first is paid for by memory and connections
+double median_time(Communicator& communicator, const std::function<void(int)>& runner, int at_once, const MeasureOptions& options) {
+    timed(communicator, runner, at_once);  // the first is paid for by memory and connections
     std::vector<double> times;
     double spent = 0;
     while (times.size() < 3 || (spent < options.seconds_each && static_cast<int>(times.size()) < options.most_repetitions)) {
-        times.push_back(timed(communicator, problem, kind, algorithm));
-        spent += times.back();
+        times.push_back(timed(communicator, runner, at_once));
+        spent += times.back() * at_once;
     }
     std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
     return times[times.size() / 2];
+}
+
+// Of those asked for what the kind has.
+std::vector<Algorithm> wanted(Traffic kind, const std::vector<Algorithm>& asked) {
+    const std::vector<Algorithm> all = algorithms_of(kind);
+    if (asked.empty()) return all;
+    std::vector<Algorithm> found;
+    for (const Algorithm a : asked)
+        if (a == Algorithm::Auto || std::find(all.begin(), all.end(), a) != all.end()) found.push_back(a);
+    return found;
 }
 
 }  // namespace
 
 std::vector<CollectiveTime> measure(Communicator& communicator, const MeasureOptions& options) {
     const LabelScope label(communicator.channel(), "measurement");
+    const Carrier carrier = options.carrier ? options.carrier : inline_carrier();
     std::vector<CollectiveTime> times;
     for (const Traffic kind : options.kinds) {
         for (const int64_t bytes : options.bytes) {
             const Case problem(bytes, communicator.size());
-            for (const Algorithm algorithm : algorithms_of(kind)) {
-                const auto& asked = options.algorithms;
-                if (!asked.empty() && std::find(asked.begin(), asked.end(), algorithm) == asked.end()) continue;
-                const double seconds = median_time(communicator, problem, kind, algorithm, options);
+            const int at_once = times_at_once(bytes);
+            for (const Algorithm algorithm : wanted(kind, options.algorithms)) {
+                const auto runner = carrier([&, kind, algorithm] { problem.run(communicator, kind, algorithm); });
+                const double seconds = median_time(communicator, runner, at_once, options);
                 times.push_back({kind, communicator.size(), communicator.one_node(), bytes, algorithm, seconds});
+                if (options.on_measured) options.on_measured(times.back());
             }
         }
     }

@@ -1,6 +1,7 @@
 // Times the algorithms of the collectives through the very calls that training makes, and makes a table of the winners.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "comm/collective_table.h"
@@ -17,12 +18,19 @@ struct CollectiveTime {
     double seconds = 0;  // median over repetitions of the slowest rank's time
 };
 
+// Prepares `work` to be run some times (at most so many), one after the other; what it returns does so and comes back when all are over. A caller whose traffic runs on
+// a thread of its own measures through that thread.
+constexpr int kMostAtOnce = 16;
+using Carrier = std::function<std::function<void(int times)>(std::function<void()> work)>;
+
 struct MeasureOptions {
     std::vector<Traffic> kinds = {Traffic::AllReduce, Traffic::ReduceScatter, Traffic::AllGather};
     std::vector<int64_t> bytes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};  // of the whole vector, in f32
-    std::vector<Algorithm> algorithms;                                              // empty: all that the kind has
-    double seconds_each = 0.1;                                                      // spent on one algorithm and size
+    std::vector<Algorithm> algorithms;  // empty: all that the kind has; Auto is what training takes
+    double seconds_each = 0.1;          // spent on one algorithm and size
     int most_repetitions = 1000;
+    Carrier carrier;                                         // empty: on the calling thread
+    std::function<void(const CollectiveTime&)> on_measured;  // as each is known
 };
 
 // Collective over the communicator; every rank gets the same list.

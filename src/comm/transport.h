@@ -94,7 +94,7 @@ class Transport {
     virtual std::vector<std::optional<int64_t>> arrivals_of(GroupKey key, Lane lane, std::span<const Rank> ranks) = 0;
 
     // The transport's own collectives for a group that contains this rank. All ranks of the group must call it, groups in the same order
-    // on every rank and from one thread at a time (Communicators below does so).
+    // on every rank and from one thread at a time (Communicators does so).
     virtual std::unique_ptr<Port> open(const std::vector<Rank>& group, Lane lane) = 0;
 
     // Ends the run: every wait of every rank ends with RunFailed, whose text names this rank and holds `why`. Under MPI this prints the text

@@ -27,15 +27,16 @@ class Check {
         for (const Instruction& in : program.instructions)
             if (in.phase == Phase::Update && in.inputs.size() > 1 && program.slot(in.inputs[1]).value != kNone)
                 gradients_.insert(program.slot(in.inputs[1]).value);
+        find_last_reads();
     }
 
-    void feed(const std::map<std::string, Tensor>& feeds) {
-        for (const auto& [name, slot] : program_.inputs) set_truth(slot, part(feeds.at(name), program_.slot(slot).desc));
+    void take(const Feed& feed) {
+        for (const auto& [name, slot] : program_.inputs) set_truth(slot, in_f64(feed(name, program_.slot(slot).desc)));
         for (size_t s = 0; s < program_.slots.size(); ++s) {
             const Slot& slot = program_.slots[s];
             if (slot.state == kNone || written_.count(place(slot))) continue;
             const StateBinding& state = program_.states[static_cast<size_t>(slot.state)];
-            set_truth(static_cast<SlotId>(s), part(feeds.at(state.spec.name), state.desc).reshaped(slot.desc.shape));
+            set_truth(static_cast<SlotId>(s), in_f64(feed(state.spec.name, state.desc)).reshaped(slot.desc.shape));
         }
     }
 
@@ -46,14 +47,15 @@ class Check {
             const Instruction& in = program_.instructions[i];
             errors.push_back({static_cast<int>(i), fmt::format("{}: {}", in.layer, text_of(in)), 0});
             const bool travels = is_traffic(in.action);
-            const std::vector<Tensor> expected = travels ? communicate(in, wide(in.dtype)) : compute_truth(in);
+            std::vector<Tensor> expected = travels ? communicate(in, wide(in.dtype)) : compute_truth(in);
             const std::vector<Tensor> found = travels ? communicate(in, in.dtype) : compute(in);
             for (size_t o = 0; o < expected.size(); ++o) {
                 judged_.push_back({i, is_gradient(in.outputs[o]), norm_of(expected[o]), distance_between(found[o], expected[o])});
                 if (feeds_update(in.outputs[o])) squared_gradient += judged_.back().norm * judged_.back().norm;
-                set_truth(in.outputs[o], expected[o]);
-                if (options_.on_truth) options_.on_truth(in.outputs[o], expected[o]);
+                set_truth(in.outputs[o], std::move(expected[o]));
+                if (options_.on_truth) options_.on_truth(in.outputs[o], truth_[static_cast<size_t>(in.outputs[o])]);
             }
+            for (const SlotId dead : last_read_[i]) truth_[static_cast<size_t>(dead)].reset();
         }
         for (const Judged& j : judged_) {
             const double scale = j.parameter_gradient ? std::max(j.norm, 1e-3 * std::sqrt(squared_gradient)) : j.norm;
@@ -84,13 +86,35 @@ class Check {
     // Whether it is the gradient of a parameter, or a rank's part of the sum that will be.
     bool is_gradient(SlotId slot) const { return gradients_.count(program_.slot(slot).value) > 0; }
 
-    static Tensor part(const Tensor& whole, const TensorDesc& desc) {
-        CONVOY_CHECK(whole.shape() == desc.global, "a feed of {} for {}", to_string(whole.shape()), to_string(desc.global));
-        return part_of(in_f64(whole), {desc.origin, desc.shape});
+    // The slots that no instruction after each one reads, itself or by a view of it.
+    void find_last_reads() {
+        std::map<Place, SlotId> written;
+        std::vector<SlotId> root(program_.slots.size(), kNone);  // of each slot: the one that was written where it is read
+        std::vector<int> last(program_.slots.size(), kNone);
+        for (size_t s = 0; s < program_.slots.size(); ++s)
+            if (program_.slots[s].state != kNone) written.emplace(place(program_.slots[s]), static_cast<SlotId>(s));
+        for (const auto& [name, slot] : program_.inputs) written[place(program_.slot(slot))] = slot;
+        for (size_t i = 0; i < program_.instructions.size(); ++i) {
+            const Instruction& in = program_.instructions[i];
+            for (const SlotId id : in.inputs) {
+                SlotId& of = root[static_cast<size_t>(id)];
+                if (const auto at = written.find(place(program_.slot(id))); of == kNone && at != written.end()) of = at->second;
+                for (const SlotId read : {id, of})
+                    if (read != kNone) last[static_cast<size_t>(read)] = static_cast<int>(i);
+            }
+            for (const SlotId id : in.outputs) {
+                written[place(program_.slot(id))] = id;
+                root[static_cast<size_t>(id)] = id;
+                last[static_cast<size_t>(id)] = static_cast<int>(i);
+            }
+        }
+        last_read_.resize(program_.instructions.size());
+        for (size_t s = 0; s < last.size(); ++s)
+            if (last[s] != kNone) last_read_[static_cast<size_t>(last[s])].push_back(static_cast<SlotId>(s));
     }
 
     void set_truth(SlotId slot, Tensor value) {
-        truth_[static_cast<size_t>(slot)] = std::make_unique<Tensor>(std::move(value));
+        truth_[static_cast<size_t>(slot)] = std::make_shared<const Tensor>(std::move(value));
         written_[place(program_.slot(slot))] = slot;
     }
 
@@ -99,7 +123,8 @@ class Check {
         if (!truth_[static_cast<size_t>(id)]) {  // a view of what was last written there
             const auto at = written_.find(place(slot));
             CONVOY_CHECK(at != written_.end(), "\"{}\" is read before it is written", slot.name);
-            truth_[static_cast<size_t>(id)] = std::make_unique<Tensor>(truth_[static_cast<size_t>(at->second)]->reshaped(slot.desc.shape));
+            truth_[static_cast<size_t>(id)] =
+                std::make_shared<const Tensor>(truth_[static_cast<size_t>(at->second)]->reshaped(slot.desc.shape));
         }
         return *truth_[static_cast<size_t>(id)];
     }
@@ -138,13 +163,28 @@ class Check {
     // The traffic of the instruction, with the true numbers in this type. Elements travel in whatever layout, so that a plain one will do.
     std::vector<Tensor> communicate(const Instruction& in, DType dtype) {
         CONVOY_CHECK(options_.link, "{} of \"{}\" needs a link to other ranks", text_of(in), in.layer);
-        const Slot &from = program_.slot(in.inputs[0]), &to = program_.slot(in.outputs[0]);
-        Tensor sent = numel(from.desc.shape) == 0 ? Tensor(from.desc.shape, dtype) : truth(in.inputs[0]).to(dtype);
-        Tensor received(to.desc.shape, dtype);
+        std::vector<Tensor> sent, results;
+        std::vector<Bytes> inputs, outputs;
+        for (const SlotId id : in.inputs) {
+            const Shape& shape = program_.slot(id).desc.shape;
+            sent.push_back(numel(shape) == 0 ? Tensor(shape, dtype) : truth(id).to(dtype));
+        }
+        int64_t count = 0;
+        for (const SlotId id : in.outputs) count += numel(program_.slot(id).desc.shape);
+        Tensor received({count}, dtype);
+        std::byte* at = received.data();
+        for (Tensor& t : sent) inputs.emplace_back(t.data(), static_cast<size_t>(t.bytes()));
+        for (const SlotId id : in.outputs) {
+            results.emplace_back(program_.slot(id).desc.shape, dtype);
+            outputs.emplace_back(at, static_cast<size_t>(results.back().bytes()));
+            at += results.back().bytes();
+        }
         Instruction typed = in;
         typed.dtype = dtype;
-        bind_traffic(typed, *options_.link, sent.data(), received.data(), sent.bytes())();
-        return {std::move(received)};
+        bind_traffic(typed, *options_.link, inputs, outputs)();
+        for (size_t o = 0; o < results.size(); ++o)
+            if (!outputs[o].empty()) std::memcpy(results[o].data(), outputs[o].data(), outputs[o].size());
+        return results;
     }
 
     // The instruction on the backend, in memory of its own that overlaps as the plan's does.
@@ -191,23 +231,36 @@ class Check {
     Backend& backend_;
     StepContext context_;
     const CheckOptions& options_;
-    std::set<ValueId> gradients_;                 // values of the graph that an update reads as its gradient
-    std::vector<std::unique_ptr<Tensor>> truth_;  // by slot
+    std::set<ValueId> gradients_;                       // values of the graph that an update reads as its gradient
+    std::vector<std::shared_ptr<const Tensor>> truth_;  // by slot
     std::map<Place, SlotId> written_;
+    std::vector<std::vector<SlotId>> last_read_;  // of each instruction: the slots whose truth nobody reads after it
     std::vector<Judged> judged_;
 };
 
 }  // namespace
 
-std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds,
-                                                 const StepContext& context, const CheckOptions& options) {
+Feed parts_of(const std::map<std::string, Tensor>& wholes) {
+    return [&wholes](const std::string& name, const TensorDesc& part) {
+        const Tensor& whole = wholes.at(name);
+        CONVOY_CHECK(whole.shape() == part.global, "a feed of {} for {}", to_string(whole.shape()), to_string(part.global));
+        return part_of(whole, {part.origin, part.shape});
+    };
+}
+
+std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const Feed& feed, const StepContext& context,
+                                                 const CheckOptions& options) {
     Check check(program, backend, context, options);
-    check.feed(feeds);
+    check.take(feed);
     return check.run();
 }
 
 double norm_of(const Tensor& tensor) {
     double sum = 0;
+    if (tensor.dtype() == DType::f64) {
+        for (const double x : tensor.as<double>()) sum += x * x;
+        return std::sqrt(sum);
+    }
     for (int64_t i = 0; i < tensor.numel(); ++i) sum += element(tensor, i) * element(tensor, i);
     return std::sqrt(sum);
 }
@@ -215,6 +268,11 @@ double norm_of(const Tensor& tensor) {
 double distance_between(const Tensor& a, const Tensor& b) {
     CONVOY_CHECK(a.shape() == b.shape(), "comparing {} with {}", to_string(a.shape()), to_string(b.shape()));
     double sum = 0;
+    if (a.dtype() == DType::f64 && b.dtype() == DType::f64) {
+        const auto x = a.as<double>(), y = b.as<double>();
+        for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+        return std::sqrt(sum);
+    }
     for (int64_t i = 0; i < a.numel(); ++i) sum += (element(a, i) - element(b, i)) * (element(a, i) - element(b, i));
     return std::sqrt(sum);
 }

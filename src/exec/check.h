@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,19 @@ struct InstructionError {
 
 struct CheckOptions {
     Link* link = nullptr;  // to the other ranks of a program with traffic; all of them check together
-    std::function<void(SlotId, const Tensor&)> on_truth = nullptr;  // is shown every result of the float64 run, in order
+    // Is shown every result of the float64 run, in order, and may keep it.
+    std::function<void(SlotId, const std::shared_ptr<const Tensor>&)> on_truth = nullptr;
 };
 
-// Runs the program so, one instruction after the other, in fresh memory with outputs poisoned first. `feeds` gives the inputs and states by name, as
-// whole tensors (f64 or i32). Traffic carries the float64 numbers, and once more its own type to be checked. The result has one entry per
+// This rank's part of an input or state, by name, in f64 or i32.
+using Feed = std::function<Tensor(const std::string& name, const TensorDesc& part)>;
+// Parts of whole tensors, which must outlive it.
+Feed parts_of(const std::map<std::string, Tensor>& wholes);
+
+// Runs the program so, one instruction after the other, in fresh memory with outputs poisoned first. Traffic carries the float64 numbers, and once more its own type to be checked. The result has one entry per
 // instruction, in order; a number that is not finite gives an error that is not finite.
-std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const std::map<std::string, Tensor>& feeds,
-                                                 const StepContext& context, const CheckOptions& options = {});
+std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const Feed& feed, const StepContext& context,
+                                                 const CheckOptions& options = {});
 
 // The largest of them.
 InstructionError worst_of(const std::vector<InstructionError>& errors);

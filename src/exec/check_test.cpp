@@ -36,7 +36,8 @@ std::map<std::string, Tensor> random_feeds(const Graph& graph, int64_t classes) 
 
 InstructionError check(const Graph& graph, int64_t classes, const std::string& backend, int threads) {
     Session session({.backend = backend, .dtype = DType::f32, .threads = threads});
-    return worst_of(check_instructions(session.compile(graph), session.backend(), random_feeds(graph, classes), {1, 7}));
+    const auto feeds = random_feeds(graph, classes);
+    return worst_of(check_instructions(session.compile(graph), session.backend(), parts_of(feeds), {1, 7}));
 }
 
 std::vector<std::string> fast_backends() {
@@ -73,7 +74,7 @@ const ZooCase kZoo[] = {
     {"wide_resnet50_2", {3, 64, 64}, false}, {"densenet121", {3, 64, 64}, false},     {"squeezenet1_1", {3, 48, 48}, true},
     {"mobilenet_v2", {3, 64, 64}, true},     {"cosmoflow64", {4, 64, 64, 64}, false}, {"unet3d", {1, 16, 16, 16}, true}};
 
-INSTANTIATE_TEST_SUITE_P(Models, CheckZoo, testing::ValuesIn(kZoo), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Models, CheckZoo, testing::ValuesIn(kZoo), [](const auto& param) { return param.param.name; });
 
 // A check that cannot fail proves nothing: a wrong number in the inputs of one instruction is found.
 TEST(Check, FindsAWrongKernel) {
@@ -81,7 +82,7 @@ TEST(Check, FindsAWrongKernel) {
     Session session({.dtype = DType::f32});
     const Program program = session.compile(graph);
     const auto feeds = random_feeds(graph, 10);
-    EXPECT_LE(worst_of(check_instructions(program, session.backend(), feeds, {1, 7})).error, 1e-4);
+    EXPECT_LE(worst_of(check_instructions(program, session.backend(), parts_of(feeds), {1, 7})).error, 1e-4);
 
     class Wrong : public Kernel {
       public:
@@ -115,7 +116,7 @@ TEST(Check, FindsAWrongKernel) {
         Backend& right_;
     };
     Faulty faulty(session.backend());
-    const InstructionError worst = worst_of(check_instructions(program, faulty, feeds, {1, 7}));
+    const InstructionError worst = worst_of(check_instructions(program, faulty, parts_of(feeds), {1, 7}));
     EXPECT_GT(worst.error, 1e-3);
     EXPECT_NE(worst.text.find("linear"), std::string::npos) << worst.text;
 }

@@ -28,9 +28,13 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
 
 void Executor::prepare_traffic(size_t index, Link& link) {
     const Instruction& instruction = program_.instructions[index];
-    const SlotId in = instruction.inputs[0], out = instruction.outputs[0];
-    auto work = bind_traffic(instruction, link, static_cast<std::byte*>(operand(in).data), static_cast<std::byte*>(operand(out).data),
-                             program_.slot(in).bytes);
+    const auto memory = [&](const std::vector<SlotId>& slots) {
+        std::vector<Bytes> list;
+        for (const SlotId id : slots)
+            list.emplace_back(static_cast<std::byte*>(operand(id).data), static_cast<size_t>(program_.slot(id).bytes));
+        return list;
+    };
+    auto work = bind_traffic(instruction, link, memory(instruction.inputs), memory(instruction.outputs));
     TrafficQueue& q = queue(instruction.queue);
     q.add([this, index, work = std::move(work)] {
         if (timing_) spans_[index].begin = Clock::now();

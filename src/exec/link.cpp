@@ -9,10 +9,15 @@ Link::Link(Transport& transport, std::chrono::milliseconds limit) : transport_(t
         channels_[static_cast<size_t>(lane)] = std::make_unique<Channel>(transport, static_cast<Lane>(lane), limit);
 }
 
+void Link::open(const std::vector<Group>& groups) {
+    std::vector<Communicators::Wanted> wanted;
+    for (const auto& [lane, group] : groups) wanted.emplace_back(&channel(lane), group);
+    communicators_.open(wanted);
+}
+
 Communicator& Link::communicator(Lane lane, const std::vector<Rank>& group) {
-    auto& made = communicators_[{lane, group}];
-    if (!made) made = std::make_unique<Communicator>(channel(lane), group);
-    return *made;
+    open({{lane, group}});
+    return communicators_.at(channel(lane), group);
 }
 
 Communicator& Link::everyone() {

@@ -19,6 +19,13 @@ class Link {
     Transport& transport() { return transport_; }
     Channel& channel(Lane lane) { return *channels_[static_cast<size_t>(lane)]; }
 
+    // What the communicators made from now on choose their algorithms by; the same on every rank. Starts as the transport's defaults.
+    void set_table(CollectiveTable table) { communicators_.set_table(std::move(table)); }
+
+    using Group = std::pair<Lane, std::vector<Rank>>;
+    // Makes the communicators of these groups, where they are not there yet. Collective over the groups; every rank lists all that it belongs to, in any
+    // order.
+    void open(const std::vector<Group>& groups);
     // A communicator of a group on a lane; made when first asked for, which is collective over the group.
     Communicator& communicator(Lane lane, const std::vector<Rank>& group);
     // All ranks, on the service lane.
@@ -27,7 +34,7 @@ class Link {
   private:
     Transport& transport_;
     std::array<std::unique_ptr<Channel>, kLanes> channels_;
-    std::map<std::pair<Lane, std::vector<Rank>>, std::unique_ptr<Communicator>> communicators_;
+    Communicators communicators_;
 };
 
 }  // namespace convoy

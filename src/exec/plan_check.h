@@ -1,5 +1,5 @@
-// Whether a plan computes what one process computes. Every rank also runs the whole by itself, in float64 on the reference, and compares its own parts with
-// that: after each of some steps, every activation, gradient, parameter and optimizer state.
+// Whether a plan computes what one process computes. The first rank also runs the whole by itself, in float64 on the reference, and tells the others, who compare
+// their own parts with that: after each of some steps, every activation, gradient, parameter and optimizer state.
 //
 // In float64 the real executor runs the plan's program. In a narrower type rounding would drown what is looked for, so the program is checked
 // instruction by instruction on the true numbers (check.h): the kernels within what their type allows, and what the traffic brings, in float64,
@@ -42,6 +42,7 @@ struct PlanCheck {
 struct PlanCheckOptions {
     SessionOptions session;  // backend, dtype, threads, seed, plan and link
     int steps = 3;
+    int one_process_threads = 1;  // of the first rank, while the others wait
     // The inputs of a step (from 0) as whole tensors, f64 or i32; the same on every rank.
     std::function<std::map<std::string, Tensor>(int step)> feeds;
 };

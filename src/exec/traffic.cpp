@@ -1,6 +1,5 @@
 #include "exec/traffic.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -19,6 +18,16 @@ bool spin(const Done& done) {
         if (i >= 20) std::this_thread::yield();
     }
     return false;
+}
+
+// Copies what does not lie in its place already; gaps become zero.
+void gather(const std::vector<Bytes>& from, const std::vector<Bytes>& to) {
+    for (size_t i = 0; i < from.size(); ++i) {
+        if (from[i].data() != to[i].data()) std::memcpy(to[i].data(), from[i].data(), to[i].size());
+        if (i + 1 == to.size()) return;
+        std::byte* const end = to[i].data() + to[i].size();
+        std::memset(end, 0, static_cast<size_t>(to[i + 1].data() - end));
+    }
 }
 
 }  // namespace
@@ -84,11 +93,13 @@ void TrafficQueue::finish() {
     posted_ = done_ = 0;
 }
 
-std::function<void()> bind_traffic(const Instruction& instruction, Link& link, std::byte* in, std::byte* out, int64_t in_bytes) {
+std::function<void()> bind_traffic(const Instruction& instruction, Link& link, const std::vector<Bytes>& inputs,
+                                   const std::vector<Bytes>& outputs) {
+    std::byte *in = inputs[0].data(), *out = outputs[0].data();
     const Lane lane = lane_of(instruction.queue);
     Channel& channel = link.channel(lane);
     const DType dtype = instruction.dtype;
-    const std::string label = instruction.layer;
+    const Channel::Label label = channel.label_of(instruction.layer);
     if (const auto* collective = std::get_if<Collective>(&instruction.action)) {
         Communicator& communicator = link.communicator(lane, collective->group);
         const std::vector<int64_t> counts = collective->counts;
@@ -96,8 +107,9 @@ std::function<void()> bind_traffic(const Instruction& instruction, Link& link, s
             case Collective::Kind::AllReduce:
                 return [=, &channel, &communicator] {
                     channel.set_label(label);
-                    if (in != out) std::memcpy(out, in, static_cast<size_t>(in_bytes));
-                    communicator.all_reduce(out, in_bytes / size_of(dtype), dtype);
+                    gather(inputs, outputs);
+                    const std::byte* const end = outputs.back().data() + outputs.back().size();
+                    communicator.all_reduce(out, (end - out) / size_of(dtype), dtype);
                 };
             case Collective::Kind::ReduceScatter:
                 return [=, &channel, &communicator] {
@@ -131,14 +143,11 @@ std::function<void()> bind_traffic(const Instruction& instruction, Link& link, s
 }
 
 void open_groups(const Program& program, Link& link) {
-    std::vector<std::pair<Lane, std::vector<Rank>>> groups;
+    std::vector<Link::Group> groups;
     for (const Instruction& instruction : program.instructions)
-        if (const auto* collective = std::get_if<Collective>(&instruction.action)) {
-            std::pair<Lane, std::vector<Rank>> group{lane_of(instruction.queue), collective->group};
-            if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(std::move(group));
-        }
-    std::sort(groups.begin(), groups.end());
-    for (const auto& [lane, group] : groups) link.communicator(lane, group);
+        if (const auto* collective = std::get_if<Collective>(&instruction.action))
+            groups.emplace_back(lane_of(instruction.queue), collective->group);
+    link.open(groups);
 }
 
 }  // namespace convoy

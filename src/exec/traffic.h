@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -48,10 +49,12 @@ class TrafficQueue {
     std::exception_ptr failure_;
 };
 
-// What one traffic instruction does, with its memory bound: `in` and `out` are the first input's and output's.
-std::function<void()> bind_traffic(const Instruction& instruction, Link& link, std::byte* in, std::byte* out, int64_t in_bytes);
+using Bytes = std::span<std::byte>;
+// What one traffic instruction does, with the memory of its operands bound. Several outputs lie in one piece of memory, in order, perhaps with gaps.
+std::function<void()> bind_traffic(const Instruction& instruction, Link& link, const std::vector<Bytes>& inputs,
+                                   const std::vector<Bytes>& outputs);
 
-// The groups of a program's collectives, made in an order that is the same on all ranks.
+// Makes the communicators of a program's collectives.
 void open_groups(const Program& program, Link& link);
 
 }  // namespace convoy

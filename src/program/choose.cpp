@@ -62,11 +62,15 @@ class Choosing {
     // Wires are plain. A gradient is summed in the layout of its parameter, which is the same on all ranks.
     Candidate choose_traffic(const LocalNode& node) {
         const auto* collective = std::get_if<Collective>(&*node.traffic);
-        const bool in_place = collective && collective->kind == Collective::Kind::AllReduce;
-        Layout layout;
-        if (in_place && node.like != kNone && fixed_[static_cast<size_t>(node.like)]) layout = value(node.like).layout;
-        Candidate candidate{.algorithm = "traffic", .inputs = {layout}, .outputs = {layout}};
-        if (in_place) candidate.in_place = {{0, 0}};
+        const bool sums = collective && collective->kind == Collective::Kind::AllReduce;
+        Candidate candidate{.algorithm = "traffic"};
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+            const int like = node.like.empty() ? kNone : node.like[i];
+            const bool known = like != kNone && fixed_[static_cast<size_t>(like)];
+            candidate.inputs.push_back(known ? value(like).layout : Layout::plain());
+        }
+        candidate.outputs = candidate.inputs;
+        if (sums && node.inputs.size() == 1) candidate.in_place = {{0, 0}};  // several are gathered in one place
         return candidate;
     }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/autodiff.h"
 #include "model/builder.h"
+#include "program/plan_spec.h"
 
 namespace convoy {
 namespace {
@@ -171,6 +172,46 @@ TEST(Compile, WithoutReuseEveryTensorHasItsOwnMemory) {
     EXPECT_EQ(own.memory.arena_bytes, own.memory.unshared_bytes);
     EXPECT_EQ(own.memory.unshared_bytes, shared.memory.unshared_bytes);
     EXPECT_LT(shared.memory.arena_bytes, own.memory.arena_bytes);
+}
+
+// Small gradients travel together, as they are made; a large one alone. Every rank of the group has the same buckets.
+TEST(Compile, GradientsTravelInBuckets) {
+    Builder b(Mode::Training);
+    ValueId x = b.input({4, 3, 8, 8});
+    for (int i = 0; i < 6; ++i) x = b.conv(fmt::format("conv{}", i), x, {.filters = 4, .kernel = {3, 3}, .pad = {1, 1}});
+    x = b.linear("large", b.flatten("flatten", x), {.outputs = 1100});  // 1100 * 256 floats are more than a bucket
+    b.graph().add_output("output", b.linear("fc", x, {.outputs = 5}));
+    const Graph graph = training_graph({"small", b.take(), {{.output = "output"}}, 5}, {});
+    const Plan plan = plan_from_spec("sample:2", 0, graph).plan;
+    const OpinionatedTarget target;
+    std::vector<std::vector<std::string>> of_rank;
+    for (const Rank rank : {0, 1}) {
+        const Program program = compile(graph, plan, target, {.rank = rank});
+        std::vector<std::string> members;
+        int64_t sent = 0;
+        for (const Instruction& in : program.instructions) {
+            const auto* collective = std::get_if<Collective>(&in.action);
+            if (!collective || in.queue != Queue::Gradient) continue;
+            sent += in.sent;
+            EXPECT_EQ(in.inputs.size(), in.outputs.size());
+            int64_t charged = 0, end = 0;
+            for (const auto& member : collective->members) charged += member.sent;
+            members.push_back(fmt::format("{} gradients", std::max<size_t>(1, collective->members.size())));
+            if (collective->members.empty()) continue;
+            EXPECT_EQ(charged, in.sent);
+            EXPECT_EQ(collective->members.size(), in.inputs.size());
+            for (const SlotId out : in.outputs) {  // one after the other
+                if (end > 0) {
+                    EXPECT_LT(program.slot(out).offset - end, 64);
+                }
+                end = program.slot(out).offset + program.slot(out).bytes;
+            }
+        }
+        EXPECT_EQ(sent, (6 * 4 + 3 * 4 * 9 + 5 * 4 * 4 * 9 + 1100 * 257 + 5 * 1101) * 4) << "half of every gradient there, half back";
+        of_rank.push_back(members);
+    }
+    EXPECT_EQ(of_rank[0], of_rank[1]);
+    EXPECT_EQ(of_rank[0], (std::vector<std::string>{"1 gradients", "15 gradients"}));
 }
 
 TEST(Program, ListingAndJsonNameEveryInstruction) {

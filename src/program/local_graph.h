@@ -36,8 +36,9 @@ struct LocalNode {
     std::optional<Action> traffic;  // a collective or an exchange; the problem is then empty
     Queue queue = Queue::Compute;
     int64_t sent = 0;
-    int64_t order = 0;  // of traffic: the same on all ranks, and consistent with what depends on what
-    int like = kNone;   // of an allreduce: the state in whose layout it runs
+    int64_t order = 0;      // of traffic: the same on all ranks, and consistent with what depends on what
+    std::vector<int> like;  // of an all_reduce: for each operand the state in whose layout it runs, or kNone
+    bool gathers = false;   // of an all_reduce: it may wait for others and go with them
 };
 
 // `value` becomes the next version of the state that entered as `state`.
@@ -55,6 +56,7 @@ struct LocalGraph {
 
 LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank);
 void fuse(LocalGraph& graph, const Target& target);
+void bucket(LocalGraph& graph);
 void schedule(LocalGraph& graph);
 void choose(LocalGraph& graph, const Target& target, const Program* share_state_with);
 Program plan_memory(const LocalGraph& graph, bool reuse);

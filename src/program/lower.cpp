@@ -21,6 +21,7 @@ class Lowering {
         for (const auto& [name, value] : placed_.inputs)
             if (is_here(value)) result_.inputs.push_back({name, local(value)});
         find_states();
+        find_needs();
         find_order();
         for (const PlacedNode& node : placed_.nodes) {
             reader_ = &node;
@@ -56,6 +57,18 @@ class Lowering {
         return v.boxes[static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin())];
     }
 
+    // The forms that something before the updates reads, itself or in a form made from it.
+    void find_needs() {
+        backward_needs_.assign(placed_.values.size(), false);
+        for (size_t n = placed_.nodes.size(); n-- > 0;) {
+            const PlacedNode& node = placed_.nodes[n];
+            const bool needs =
+                node.node != kNone ? node.phase != Phase::Update : static_cast<bool>(backward_needs_[static_cast<size_t>(node.outputs[0])]);
+            if (!needs) continue;
+            for (const int f : node.inputs) backward_needs_[static_cast<size_t>(f)] = true;
+        }
+    }
+
     // Gradient traffic belongs where its gradient is made; all other traffic where it is needed.
     void find_order() {
         std::vector<int64_t> made(placed_.values.size(), 0);  // of each form: the position of what made it
@@ -64,7 +77,7 @@ class Lowering {
             const PlacedNode& node = placed_.nodes[n];
             reader_ = &node;
             int64_t at = static_cast<int64_t>(n);
-            if (node.node == kNone && queue_of(node.inputs[0]) == Queue::Gradient) at = made[static_cast<size_t>(node.inputs[0])];
+            if (node.node == kNone && queue_of(node) == Queue::Gradient) at = made[static_cast<size_t>(node.inputs[0])];
             for (const int f : node.outputs) made[static_cast<size_t>(f)] = at;
             order_.push_back(at * count + static_cast<int64_t>(n));
         }
@@ -193,11 +206,22 @@ class Lowering {
     int64_t item(int v) const { return size_of(result_.values[static_cast<size_t>(v)].desc.dtype); }
     int64_t elements(int v) const { return numel(result_.values[static_cast<size_t>(v)].desc.shape); }
 
-    // Gradients of parameters, and what their updates exchange, have a queue of their own.
-    Queue queue_of(int f) const {
-        const Value& value = graph_.value(form(f).value);
-        const bool gradient = value.gradient_of != kNone && graph_.value(value.gradient_of).state != kNone;
-        return gradient || reader_->phase == Phase::Update ? Queue::Gradient : Queue::Activation;
+    bool is_weight_gradient(int f) const {
+        const ValueId of = graph_.value(form(f).value).gradient_of;
+        return of != kNone && graph_.value(of).state != kNone;
+    }
+    // Whether traffic makes another form of it.
+    bool moves_on(int f) const {
+        return std::any_of(placed_.nodes.begin(), placed_.nodes.end(), [&](const PlacedNode& n) {
+            return n.node == kNone && std::find(n.inputs.begin(), n.inputs.end(), f) != n.inputs.end();
+        });
+    }
+
+    // Gradients of parameters, and what their updates exchange, have a queue of their own; unless the rest of the backward pass waits for them, as it does
+    // for the sums of a batch norm.
+    Queue queue_of(const PlacedNode& move) const {
+        const bool gradient = is_weight_gradient(move.inputs[0]) && !backward_needs_[static_cast<size_t>(move.outputs[0])];
+        return gradient || move.phase == Phase::Update ? Queue::Gradient : Queue::Activation;
     }
 
     void add_traffic(Action action, int in, int out, Queue queue, int64_t sent) {
@@ -221,8 +245,10 @@ class Lowering {
         const int in = local(from), out = local(to);
         if (elements(in) == 0) return;
         const auto p = static_cast<int64_t>(ranks.size());
-        add_traffic(Collective{Collective::Kind::AllReduce, ranks, {}}, in, out, queue_of(from), 2 * elements(in) * (p - 1) / p * item(in));
-        result_.nodes.back().like = parameter_of(from);
+        add_traffic(Collective{Collective::Kind::AllReduce, ranks, {}}, in, out, queue_of(*reader_),
+                    2 * elements(in) * (p - 1) / p * item(in));
+        result_.nodes.back().like = {parameter_of(from)};
+        result_.nodes.back().gathers = is_weight_gradient(from) && !backward_needs_[static_cast<size_t>(to)] && !moves_on(to);
     }
 
     // The parameter whose gradient this is, when it lies here in the same part.
@@ -247,7 +273,7 @@ class Lowering {
         }
         const int packed = wire(from, {elements(in)});
         add_compute(pack, {in}, {packed});
-        add_traffic(std::move(collective), packed, out, queue_of(from), (elements(in) - elements(out)) * item(in));
+        add_traffic(std::move(collective), packed, out, queue_of(*reader_), (elements(in) - elements(out)) * item(in));
     }
 
     void all_gather(int from, int to, const std::vector<int>& axes) {
@@ -263,7 +289,7 @@ class Lowering {
         const int gathered = wire(to, {elements(out)});
         // A ring passes on everything but the piece of the next rank; on average that is (p - 1) pieces of this size.
         const int64_t sent = elements(in) * (static_cast<int64_t>(ranks.size()) - 1) * item(in);
-        add_traffic(std::move(collective), in, gathered, queue_of(from), sent);
+        add_traffic(std::move(collective), in, gathered, queue_of(*reader_), sent);
         add_compute(unpack, {gathered}, {out});
     }
 
@@ -282,7 +308,7 @@ class Lowering {
         }
         const auto p = static_cast<int64_t>(ranks.size());
         const int gathered = wire(from, {p, 2, box(from).shape[1]});
-        add_traffic(std::move(collective), in, gathered, queue_of(from), elements(in) * (p - 1) * item(in));
+        add_traffic(std::move(collective), in, gathered, queue_of(*reader_), elements(in) * (p - 1) * item(in));
         add_compute(merging, {gathered}, {out});
     }
 
@@ -318,7 +344,7 @@ class Lowering {
             const int packed = wire(any, {sent});
             if (sent > 0) add_compute(pack, {local(from)}, {packed});
             arrived = wire(any, {received});
-            add_traffic(std::move(traffic), packed, arrived, queue_of(from), sent * item(packed));
+            add_traffic(std::move(traffic), packed, arrived, queue_of(*reader_), sent * item(packed));
         }
         if (out == kNone || elements(out) == 0) return;
         if (received == 0) return add_compute(SliceOp{unpack.kept.origin, unpack.kept.shape}, {local(from)}, {out});
@@ -343,6 +369,7 @@ class Lowering {
     std::vector<int> local_;
     const PlacedNode* reader_ = nullptr;  // the node being lowered
     std::vector<int64_t> order_;          // of each placed node
+    std::vector<bool> backward_needs_;    // of each form
     LocalGraph result_;
 };
 

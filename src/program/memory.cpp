@@ -63,6 +63,8 @@ class MemoryPlanner {
         : graph_(graph), reuse_(reuse), root_(graph.values.size()), last_(graph.values.size(), kNone) {
         std::iota(root_.begin(), root_.end(), 0);
         storage_.assign(graph.values.size(), kNone);
+        within_.assign(graph.values.size(), 0);
+        gathered_.assign(graph.values.size(), false);
         find_lifetimes();
     }
 
@@ -73,7 +75,7 @@ class MemoryPlanner {
         program_.memory.arena_bytes = place(spans_, reuse_);
         for (size_t v = 0; v < root_.size(); ++v) {
             const auto root = static_cast<size_t>(root_[v]);
-            if (storage_[root] != kNone) program_.slots[v].offset = spans_[static_cast<size_t>(storage_[root])].offset;
+            if (storage_[root] != kNone) program_.slots[v].offset = spans_[static_cast<size_t>(storage_[root])].offset + within_[root];
         }
         for (const auto& [instruction, span] : workspaces_)
             std::get<Compute>(program_.instructions[static_cast<size_t>(instruction)].action).workspace_offset =
@@ -235,10 +237,29 @@ class MemoryPlanner {
             instruction.dtype = node.problem.compute;
             instruction.action = Compute{.problem = node.problem, .algorithm = node.candidate.algorithm, .workspace_bytes = workspace};
         }
-        for (size_t o = 0; o < node.outputs.size(); ++o)
-            if (value(node.outputs[o]).state == kNone && !(reuse_ && take_input(node, static_cast<int>(o), at)))
+        const bool bucket = node.traffic && node.outputs.size() > 1;
+        if (bucket) gather_outputs(node, at);
+        for (size_t o = 0; o < node.outputs.size() && !bucket; ++o)
+            if (value(node.outputs[o]).state == kNone && !((reuse_ || node.traffic) && take_input(node, static_cast<int>(o), at)))
                 new_storage(node.outputs[o], at);
         program_.instructions.push_back(std::move(instruction));
+    }
+
+    // The results of a bucket, one after the other.
+    void gather_outputs(const LocalNode& node, int at) {
+        int64_t bytes = 0;
+        int last = at;
+        for (const int v : node.outputs) {
+            within_[static_cast<size_t>(v)] = bytes;
+            bytes += aligned(program_.slot(v).bytes);
+            last = std::max(last, last_[static_cast<size_t>(v)]);
+        }
+        const int span = new_span(bytes, at, last);
+        for (const int v : node.outputs) {
+            storage_[static_cast<size_t>(v)] = span;
+            gathered_[static_cast<size_t>(v)] = true;
+        }
+        program_.memory.unshared_bytes += bytes;
     }
 
     // Lets an output lie where an input lies that dies here, if the candidate can do it.
@@ -248,7 +269,9 @@ class MemoryPlanner {
             const int in = root(node.inputs[static_cast<size_t>(i)]);
             const int storage = storage_[static_cast<size_t>(in)];
             const int last = (node.traffic ? read_last_ : last_)[static_cast<size_t>(in)];
-            if (o != output || storage == kNone || last != at || program_.slot(in).bytes != program_.slot(out).bytes) continue;
+            if (o != output || storage == kNone || last != at || gathered_[static_cast<size_t>(in)] ||
+                program_.slot(in).bytes != program_.slot(out).bytes)
+                continue;
             if (read_or_taken_otherwise(node, in, static_cast<size_t>(i))) continue;
             storage_[static_cast<size_t>(out)] = storage;
             spans_[static_cast<size_t>(storage)].last = std::max(at, last_[static_cast<size_t>(out)]);
@@ -272,6 +295,8 @@ class MemoryPlanner {
     std::vector<int> last_;                // of each root: the last instruction that reads it, or at which traffic that uses it is over
     std::vector<int> read_last_;           // the same without traffic's end
     std::vector<int> storage_;             // of each root in the arena: index into spans_
+    std::vector<int64_t> within_;          // of each root: where it begins in its storage
+    std::vector<bool> gathered_;           // of each root: whether its storage holds others too
     std::vector<std::vector<int>> waits_;  // of each instruction
     std::vector<int> over_;                // of each instruction that is traffic: where it is surely over
     std::vector<StorageSpan> spans_;

@@ -38,7 +38,8 @@ std::string text_of(const Instruction& instruction) {
     if (std::holds_alternative<Copy>(instruction.action)) return "copy";
     if (const auto* collective = std::get_if<Collective>(&instruction.action)) {
         constexpr std::array<std::string_view, 3> names{"allreduce", "reduce-scatter", "allgather"};
-        return fmt::format("{} over {}", names[static_cast<size_t>(collective->kind)], collective->group.size());
+        const std::string of = collective->members.empty() ? "" : fmt::format(" of {} tensors", collective->members.size());
+        return fmt::format("{}{} over {}", names[static_cast<size_t>(collective->kind)], of, collective->group.size());
     }
     const auto& exchange = std::get<Exchange>(instruction.action);
     return fmt::format("exchange, to {} and from {}", exchange.sends.size(), exchange.receives.size());

@@ -42,9 +42,14 @@ struct Copy {};  // one input, one output of the same shape; layout and floating
 // Every rank of the group runs the same one. A wire holds the pieces of all ranks, in the order of the group.
 struct Collective {
     enum class Kind : uint8_t { AllReduce, ReduceScatter, AllGather };  // in place; wire -> own piece; own piece -> wire
+    struct Member {
+        std::string layer;
+        int64_t sent = 0;
+    };
     Kind kind = Kind::AllReduce;
     std::vector<Rank> group;
     std::vector<int64_t> counts;  // elements of each rank's piece; AllReduce has none
+    std::vector<Member> members;  // of an AllReduce of several tensors, whose results lie one after the other
 };
 // Messages to and from other ranks at once: the pieces of the wire that is sent, and of the one that is received, in order.
 struct Exchange {

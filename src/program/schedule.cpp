@@ -2,6 +2,8 @@
 // reads the old value any more: its gradient's memory is then free for the rest of the backward pass. Gradient traffic moves up the same way and
 // runs beside the rest of the backward pass; what waits for it stays at the end.
 //
+// While a halo travels, what does not need it runs.
+//
 // All ranks begin their traffic in one order. A rank that waits for some traffic has then begun all that comes before it, so no two ranks can wait for
 // each other.
 #include <algorithm>
@@ -32,7 +34,8 @@ class Scheduling {
     }
 
     void run() {
-        const std::vector<size_t> order = in_traffic_order(preferred_order());
+        std::vector<size_t> order = in_traffic_order(preferred_order());
+        fill_waits(order);
         std::vector<LocalNode> nodes;
         for (const size_t n : order) nodes.push_back(std::move(graph_.nodes[n]));
         graph_.nodes = std::move(nodes);
@@ -109,6 +112,31 @@ class Scheduling {
         }
         CONVOY_CHECK(held.empty(), "the traffic of layer \"{}\" has no place in the order", node(held[0]).layer);
         return order;
+    }
+
+    // Where a computation would wait for traffic that has only just begun, work that does not depend on it comes first: a convolution's weight gradient runs
+    // while the halo that its input gradient needs is on its way.
+    void fill_waits(std::vector<size_t>& order) const {
+        constexpr size_t kLookAhead = 8;
+        const auto reads = [&](size_t n, size_t from) {
+            const auto& made = node(from).outputs;
+            return std::any_of(node(n).inputs.begin(), node(n).inputs.end(),
+                               [&](int v) { return std::find(made.begin(), made.end(), v) != made.end(); });
+        };
+        for (size_t p = 1; p < order.size(); ++p) {
+            const LocalNode& traffic = node(order[p - 1]);
+            if (!traffic.traffic || traffic.queue != Queue::Activation || node(order[p]).traffic || !reads(order[p], order[p - 1]))
+                continue;
+            for (size_t j = p + 1; j < std::min(order.size(), p + kLookAhead); ++j) {
+                const LocalNode& other = node(order[j]);
+                bool free = !other.traffic && other.phase == Phase::Backward && other.work > 0 && overwrites_[order[j]].empty();
+                for (size_t k = p; free && k < j; ++k) free = !reads(order[j], order[k]);
+                if (!free) continue;
+                std::rotate(order.begin() + static_cast<std::ptrdiff_t>(p), order.begin() + static_cast<std::ptrdiff_t>(j),
+                            order.begin() + static_cast<std::ptrdiff_t>(j) + 1);
+                break;
+            }
+        }
     }
 
     LocalGraph& graph_;

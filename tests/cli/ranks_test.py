@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import cli_test
@@ -53,6 +54,41 @@ class RanksTest(CliTest):
         crowded = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
         environment = {**os.environ, **as_root, **crowded}
         return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=timeout, env=environment)
+
+
+class Measuring(RanksTest):
+    def test_bench_comm_keeps_what_is_fastest(self):
+        cache = self.dir / "cache"
+        measure = ["bench", "comm", "--sizes", "512,64K", "--seconds", "0.01", "--json", "-"]
+        with unittest.mock.patch.dict(os.environ, {"CONVOY_CACHE": str(cache)}):
+            result = json.loads(self.succeeds(*measure, "--ranks", "4").stdout)
+            kept = json.loads((cache / "collectives-thread-4.json").read_text())
+            self.assertEqual(Path(result["cache"]), cache / "collectives-thread-4.json")
+            self.assertEqual({row["ranks"] for row in result["training"]}, {2, 4})
+            self.assertEqual({row["bytes"] for row in result["measured"]}, {512, 65536})
+            self.assertGreater(len({row["algorithm"] for row in result["measured"]}), 3)
+            self.assertEqual(len(kept["entries"]), 3 * 2 * 2)
+            self.succeeds("check", "lenet5", "--plan", "sample:4", "--steps", "1")
+            (cache / "collectives-thread-4.json").write_text("{")
+            torn = self.succeeds("check", "lenet5", "--plan", "sample:4", "--steps", "1")
+            self.assertIn("is ignored", torn.stderr)
+            (cache / "collectives-thread-4.json").write_text(json.dumps({**kept, "machine": "another"}))
+            self.assertIn("measured on \"another\"", self.succeeds("check", "lenet5", "--plan", "sample:4", "--steps", "1").stderr)
+            self.succeeds(*measure, "--ranks", "2", "--no-save")
+            self.assertFalse((cache / "collectives-thread-2.json").exists())
+
+    def test_bench_comm_refuses_what_it_cannot_measure(self):
+        self.refused(2, ["at least 2 ranks"], "bench", "comm")
+        self.refused(2, ["12X"], "bench", "comm", "--ranks", "2", "--sizes", "12X")
+        self.refused(1, ["all_redice", "all_reduce"], "bench", "comm", "--ranks", "2", "--collectives", "all_redice")
+        self.refused(1, ["rung", "ring"], "bench", "comm", "--ranks", "2", "--algorithms", "rung")
+
+    def test_bench_comm_under_mpirun(self):
+        with unittest.mock.patch.dict(os.environ, {"CONVOY_CACHE": str(self.dir)}):
+            result = self.mpirun(2, "bench", "comm", "--sizes", "64K", "--seconds", "0.01", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["transport"], "mpi")
+        self.assertTrue((self.dir / "collectives-mpi-2.json").exists())
 
 
 class Training(RanksTest):

@@ -1,0 +1,206 @@
+// What a training step costs here: `bench step` times it and, with --profile, says where the time goes.
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <map>
+
+#include <sys/resource.h>
+#include <unistd.h>
+#include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+
+#include "app/command.h"
+#include "app/options.h"
+#include "app/output.h"
+#include "app/ranks.h"
+#include "app/table.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "exec/share.h"
+#include "model/autodiff.h"
+
+namespace convoy {
+
+namespace {
+
+struct BenchOptions {
+    CommonOptions common;
+    RankOptions ranks;
+    std::string model;
+    double seconds = 5;
+    bool profile = false;
+    std::string trace;
+    std::string traffic = "beside";
+};
+
+const std::map<std::string, TrafficMode> kTrafficModes{
+    {"beside", TrafficMode::Beside}, {"serial", TrafficMode::Serial}, {"none", TrafficMode::None}};
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Memory of this process that is resident now.
+int64_t resident_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    int64_t total = 0, resident = 0;
+    statm >> total >> resident;
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Random inputs, so that no kernel meets zeros that real data would not have.
+void fill_inputs(Executor& executor, int64_t classes) {
+    for (const auto& [name, slot] : executor.program().inputs) {
+        Tensor tensor = executor.tensor_for(slot);
+        const RandomStream random{1, static_cast<uint32_t>(executor.program().rank), stream_of(name)};
+        Tensor wide(tensor.shape(), DType::f64);
+        for (int64_t i = 0; i < wide.numel(); ++i) {
+            const auto at = static_cast<uint64_t>(i);
+            wide.as<double>()[static_cast<size_t>(i)] =
+                tensor.dtype() == DType::i32 ? static_cast<double>(static_cast<int64_t>(random.uniform(at) * static_cast<double>(classes)))
+                                             : random.normal(at);
+        }
+        if (name == "hyper") wide = Tensor::of<double>({2}, {1e-3, 1});
+        executor.set_input(slot, wide.to(tensor.dtype()));
+    }
+}
+
+// Time, work and bytes by kind of instruction, the costliest first.
+void print_profile(const Output& output, const std::vector<TraceEvent>& events) {
+    struct Sum {
+        double us = 0, flops = 0, bytes = 0;
+        int count = 0;
+    };
+    std::map<std::string, Sum> kinds;
+    double total = 0;
+    for (const TraceEvent& e : events) {
+        Sum& sum = kinds[e.category + "  " + e.name.substr(e.name.find(": ") + 2)];
+        sum.us += e.duration_us;
+        sum.flops += e.flops;
+        sum.bytes += e.bytes;
+        ++sum.count;
+        total += e.duration_us;
+    }
+    std::vector<std::pair<std::string, Sum>> order(kinds.begin(), kinds.end());
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second.us > b.second.us; });
+    output.line("{:>9} {:>6} {:>6} {:>9} {:>8}  {}", "ms", "share", "count", "GFLOP/s", "GB/s", "instruction");
+    for (const auto& [what, sum] : order)
+        output.line("{:>9.3f} {:>5.1f}% {:>6} {:>9.1f} {:>8.2f}  {}", sum.us / 1e3, 100 * sum.us / total, sum.count,
+                    sum.flops / sum.us / 1e3, sum.bytes / sum.us / 1e3, what);
+}
+
+// Runs the step for about so long, the same number of times on all ranks; times in seconds, sorted.
+std::vector<double> time_steps(Executor& executor, const SessionOptions& session, double seconds) {
+    uint32_t step = 0;
+    const auto run = [&] {
+        const auto start = std::chrono::steady_clock::now();
+        executor.run({session.seed, step++});
+        return seconds_since(start);
+    };
+    run();
+    const double first = run();
+    const std::string agreed = share_text(session.link, 0, std::to_string(std::max(3, static_cast<int>(seconds / first))));
+    std::vector<double> times;
+    for (int i = std::stoi(agreed); i > 0; --i) times.push_back(run());
+    std::sort(times.begin(), times.end());
+    return times;
+}
+
+void bench_rank(const BenchOptions& options, const Output& output, SessionOptions with, const PlanChoice& choice) {
+    const ZooEntry& entry = known_model(options.model);
+    const ModelOptions shape = model_options(options.common, Mode::Training, 32);
+    const Model model = make_model(entry.name, shape);
+    const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
+    with.plan = plan_for(choice, graph).plan;
+    const int64_t resident_before = resident_bytes();
+    Session session(with);
+    const auto executor = session.load(graph);
+    executor->set_traffic_mode(kTrafficModes.at(options.traffic));
+    fill_inputs(*executor, model.classes);
+    const Program& program = executor->program();
+    const int64_t batch = model.graph.shape(model.graph.input("input"))[0];
+    const bool first = program.rank == 0;
+    if (first)
+        output.line("{} batch {}, {}{} threads, backend {}, {}: {} instructions", entry.name, batch,
+                    choice.ranks > 1 ? fmt::format("{} ranks ({}) of ", choice.ranks, text_of(choice)) : "", with.threads, with.backend,
+                    name_of(program.dtype), program.instructions.size());
+    const std::vector<double> times = time_steps(*executor, with, options.seconds);
+    const double median = times[times.size() / 2];
+    const Totals sum = totals(program);
+    const int64_t growth = resident_bytes() - resident_before;  // of all ranks, where they are threads
+    std::vector<TraceEvent> events;
+    if (options.profile || !options.trace.empty()) events = executor->run_traced({with.seed, 0});
+    if (!first) return;
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const int64_t rss = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+    if (options.profile) print_profile(output, events);
+    if (!options.trace.empty()) write_file(options.trace, chrome_trace(events).dump());
+    output.line(
+        "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
+        median * 1e3, times.front() * 1e3, times.back() * 1e3, times.size(), static_cast<double>(batch) / median, sum.work / median / 1e9,
+        static_cast<double>(sum.bytes) / median / 1e9);
+    if (choice.ranks > 1)
+        output.line("traffic: {:.2f} MB sent by each rank in a step ({})", static_cast<double>(sum.sent) / 1e6, options.traffic);
+    output.line("memory: {:.1f} MB planned, {:.1f} MB more resident than before, {:.1f} MB at most",
+                static_cast<double>(program.memory.arena_bytes + program.memory.state_bytes) / 1e6, static_cast<double>(growth) / 1e6,
+                static_cast<double>(rss) / 1e6);
+    output.result({{"model", entry.name},
+                   {"batch", batch},
+                   {"threads", with.threads},
+                   {"ranks", choice.ranks},
+                   {"plan", text_of(choice)},
+                   {"backend", with.backend},
+                   {"dtype", name_of(program.dtype)},
+                   {"samples_per_s", static_cast<double>(batch) / median},
+                   {"step_ms", median * 1e3},
+                   {"best_ms", times.front() * 1e3},
+                   {"worst_ms", times.back() * 1e3},
+                   {"steps", times.size()},
+                   {"planned_bytes", program.memory.arena_bytes + program.memory.state_bytes},
+                   {"rss_bytes", rss},
+                   {"rss_growth_bytes", growth},
+                   {"gflop", sum.work / 1e9},
+                   {"moved_bytes", sum.bytes},
+                   {"sent_bytes", sum.sent},
+                   {"traffic", options.traffic}});
+}
+
+int bench_step(const BenchOptions& options) {
+    return run_with_ranks(options.ranks, [&](Ranks& ranks) {
+        const Output output(options.common.json, !ranks.leads());
+        const PlanChoice choice = choose_plan(options.ranks, ranks);
+        SessionOptions with = session_options(options.common);
+        with.threads = threads_for(options.common, ranks, choice.ranks);
+        ranks.run(choice.ranks, [&](Link* link) {
+            SessionOptions mine = with;
+            mine.link = link;
+            bench_rank(options, output, mine, choice);
+        });
+        return 0;
+    });
+}
+
+}  // namespace
+
+Command add_bench_step(CLI::App& group) {
+    CLI::App* parser = group.add_subcommand("step", "Time a training step");
+    auto options = std::make_shared<BenchOptions>();
+    add_model(*parser, options->model)->required();
+    add_common(*parser, options->common, "32");
+    add_rank_options(*parser, options->ranks);
+    parser->add_option("--traffic", options->traffic, "Traffic between ranks: beside the computation, serial, or none (wrong results)")
+        ->check(CLI::IsMember(kTrafficModes))
+        ->capture_default_str();
+    parser->add_option("--seconds", options->seconds, "Measure for this long")->capture_default_str();
+    parser->add_flag("--profile", options->profile, "Say where the time goes, by kind of instruction");
+    parser->add_option("--trace", options->trace, "Write one step as a trace that Chrome's tracing page opens");
+    describe(*parser,
+             "Times the training step (forward, backward, momentum update) of a model on random data: the median, the best and the worst "
+             "step, what was computed and moved, and memory.",
+             "convoy bench step resnet50 --batch 8 --threads 2\nconvoy bench step lenet5 --batch 64 --profile\n"
+             "convoy bench step resnet50 --batch 16 --ranks 2 --plan sample:2 --threads 1");
+    return {parser, [options] { return bench_step(*options); }};
+}
+
+}  // namespace convoy
