@@ -98,11 +98,16 @@ std::vector<CollectiveTime> merged(Link& link, int group_size, const std::vector
     return all;
 }
 
-// All groups of so many neighbours at the same time, as a plan with several axes has them.
-std::vector<CollectiveTime> measure_groups(Link& link, int group_size, const MeasureOptions& options) {
+// This rank and those around it.
+Communicator& neighbours(Link& link, int group_size) {
     std::vector<Rank> group(static_cast<size_t>(group_size));
     std::iota(group.begin(), group.end(), link.rank() / group_size * group_size);
-    return merged(link, group_size, measure(link.communicator(Lane::Gradient, group), options));
+    return link.communicator(Lane::Gradient, group);
+}
+
+// All groups of so many neighbours at the same time, as a plan with several axes has them.
+std::vector<CollectiveTime> measure_groups(Link& link, int group_size, const MeasureOptions& options) {
+    return merged(link, group_size, measure(neighbours(link, group_size), options));
 }
 
 void print(const Output& output, const std::vector<CollectiveTime>& measured, const std::vector<CollectiveTime>& chosen,
@@ -146,18 +151,20 @@ void bench_rank(const CommOptions& options, const Output& output, Link& link) {
             if (t.algorithm == Algorithm::Library || t.algorithm == Algorithm::Auto)
                 note("{} of {} among {} ranks ...", name_of(t.kind), size_text(t.bytes), t.group_size);
         };
-    std::vector<CollectiveTime> measured;
-    for (const int size : sizes)
-        for (const CollectiveTime& t : measure_groups(link, size, with)) measured.push_back(t);
-    CollectiveTable table = CollectiveTable::defaults(link.transport().name());
-    const CollectiveTable winners = fastest(measured);
-    table.replace(winners);
+    const bool only_chosen = with.algorithms == std::vector{Algorithm::Auto};
+    std::vector<CollectiveTime> measured, chosen;
+    CollectiveTable table = known_table(setting), winners;
+    if (!only_chosen) {
+        std::erase(with.algorithms, Algorithm::Auto);
+        for (const int size : sizes)
+            for (const CollectiveTime& t : measure_groups(link, size, with)) measured.push_back(t);
+        winners = fastest(measured);
+        table = CollectiveTable::defaults(link.transport().name());
+        table.replace(winners);
+    }
     with.algorithms = {Algorithm::Auto};
-    std::vector<CollectiveTime> chosen;
     for (const int size : sizes) {
-        std::vector<Rank> group(static_cast<size_t>(size));
-        std::iota(group.begin(), group.end(), link.rank() / size * size);
-        link.communicator(Lane::Gradient, group).set_table(table);
+        if (!only_chosen) neighbours(link, size).set_table(table);
         for (const CollectiveTime& t : measure_groups(link, size, with)) chosen.push_back(t);
     }
     if (link.rank() != 0) return;
@@ -172,7 +179,7 @@ void bench_rank(const CommOptions& options, const Output& output, Link& link) {
         document["training"].push_back(to_json(t));
         document["training"].back()["algorithm"] = name_of(table.choose(t.kind, t.group_size, t.one_node, t.bytes));
     }
-    if (!options.no_save) {
+    if (!options.no_save && !only_chosen) {
         save(setting, winners);
         output.line("kept for runs of {} ranks on this machine: {}", link.size(), cache_file(setting).string());
         document["cache"] = cache_file(setting).string();
@@ -208,7 +215,7 @@ Command add_bench_comm(CLI::App& group) {
     parser->add_option("--collectives", options->collectives, "Which: all_reduce, reduce_scatter, all_gather, broadcast")
         ->delimiter(',')
         ->capture_default_str();
-    parser->add_option("--algorithms", options->algorithms, "Which (default: all that there are)")->delimiter(',');
+    parser->add_option("--algorithms", options->algorithms, "Which (default: all that there are); auto alone measures what training would take now")->delimiter(',');
     parser->add_option("--seconds", options->seconds, "Time spent on each algorithm and size")->capture_default_str();
     parser->add_flag("--no-save", options->no_save, "Do not keep the winners for later runs");
     describe(*parser,
