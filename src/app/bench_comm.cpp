@@ -215,7 +215,10 @@ Command add_bench_comm(CLI::App& group) {
     parser->add_option("--collectives", options->collectives, "Which: all_reduce, reduce_scatter, all_gather, broadcast")
         ->delimiter(',')
         ->capture_default_str();
-    parser->add_option("--algorithms", options->algorithms, "Which (default: all that there are); auto alone measures what training would take now")->delimiter(',');
+    parser
+        ->add_option("--algorithms", options->algorithms,
+                     "Which (default: all that there are); auto alone measures what training would take now")
+        ->delimiter(',');
     parser->add_option("--seconds", options->seconds, "Time spent on each algorithm and size")->capture_default_str();
     parser->add_flag("--no-save", options->no_save, "Do not keep the winners for later runs");
     describe(*parser,

@@ -35,7 +35,7 @@ class Communicator {
 
     // What Auto chooses by; the same on every rank. Starts as the transport's defaults.
     void set_table(CollectiveTable table) { table_ = std::move(table); }
-    // How large the pieces are in which messages overlap with combining (1 MiB unless set); the same on every rank.
+    // How large the pieces are in which messages overlap with combining (1 MiB, or 128 KiB for gradients between nodes, unless set); the same on every rank.
     void set_segment_bytes(int64_t bytes);
     // What Auto would run for this call; Library only where the transport has its own for it.
     Algorithm choice(const CollectiveCall& call) const;

@@ -13,20 +13,24 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // A short sleep. By default Linux lengthens it by up to 50 microseconds to save power; not so for this thread.
-void nap() {
+void nap(Clock::duration length) {
     thread_local const int exact = prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds
     static_cast<void>(exact);
-    std::this_thread::sleep_for(microseconds(20));
+    std::this_thread::sleep_for(length);
 }
+
+constexpr auto kShortest = microseconds(20);
+
+// Until when this thread takes it that others want the core. A hint about the core, not about what is waited for.
+thread_local Clock::time_point wanted_until{};
 
 }  // namespace
 
 void give_way() {
     constexpr auto kTaken = microseconds(200);
     constexpr auto kRemembered = milliseconds(50);
-    thread_local Clock::time_point wanted_until{};  // a hint about the core, not about what is waited for
     const auto before = Clock::now();
-    if (before < wanted_until) return nap();
+    if (before < wanted_until) return nap(kShortest);
     std::this_thread::yield();
     const auto after = Clock::now();
     if (after - before > kTaken) wanted_until = after + kRemembered;
@@ -39,11 +43,12 @@ bool Patience::pause(Deadline deadline) {
     if (looks_ == kFreeLooks + 1) start_ = now;
     if (now >= deadline) return false;
     const auto waited = now - start_;
-    if (waited < microseconds(100)) return true;
-    if (waited < milliseconds(1))
+    if (waited >= milliseconds(1))
+        nap(std::min<Clock::duration>(waited / 10, milliseconds(1)));
+    else if (now < wanted_until)
+        nap(std::max<Clock::duration>(waited / 3, kShortest));
+    else if (waited >= microseconds(100))
         give_way();
-    else
-        std::this_thread::sleep_for(std::min<Clock::duration>(waited / 10, milliseconds(1)));
     return true;
 }
 

@@ -1,6 +1,6 @@
-// Small gradients travel together: a message costs the same time to begin however little it carries. The all_reduces of parameters' gradients over one group are
-// gathered, in the order of traffic, until they fill a bucket; large ones go alone, in place. All ranks of a group see the same ones in the same order and so
-// make the same buckets.
+// Small tensors travel together: a message costs the same time to begin however little it carries. The all_reduces of parameters' gradients over one group are
+// gathered, in the order of traffic, until they fill a bucket; large ones go alone, in place. Sums that one node makes and that others wait for (a batch norm's)
+// go together at once. All ranks of a group see the same ones in the same order and so make the same buckets.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -16,14 +16,43 @@ constexpr int64_t kBucketBytes = 1 << 20;
 
 class Bucketing {
   public:
-    explicit Bucketing(LocalGraph& graph) : graph_(graph) {}
+    Bucketing(const Graph& whole, LocalGraph& graph) : whole_(whole), graph_(graph) {}
 
     void run() {
-        std::map<std::tuple<std::vector<Rank>, DType, int>, std::vector<size_t>> travellers;  // by group, type and micro-batch
+        gather_siblings();
+        gather_gradients();
+        std::erase_if(graph_.nodes, [](const LocalNode& node) { return node.traffic && node.inputs.empty(); });
+    }
+
+  private:
+    // By group, type and micro-batch.
+    using Key = std::tuple<std::vector<Rank>, DType, int>;
+    Key key_of(const LocalNode& node) const {
+        return {std::get<Collective>(*node.traffic).group, value(node.inputs[0]).desc.dtype, node.micro_batch};
+    }
+
+    // What one node makes is there at one time, so the first one's place in the order serves all.
+    void gather_siblings() {
+        std::map<std::pair<NodeId, Key>, std::vector<size_t>> siblings;
         for (size_t n = 0; n < graph_.nodes.size(); ++n) {
             const LocalNode& node = graph_.nodes[n];
-            if (node.gathers && bytes_of(n) < kBucketBytes)
-                travellers[{std::get<Collective>(*node.traffic).group, value(node.inputs[0]).desc.dtype, node.micro_batch}].push_back(n);
+            const auto* collective = node.traffic ? std::get_if<Collective>(&*node.traffic) : nullptr;
+            const bool sum = collective && collective->kind == Collective::Kind::AllReduce && node.queue == Queue::Activation;
+            if (!sum || bytes_of(n) >= kBucketBytes) continue;
+            siblings[{whole_.value(value(node.inputs[0]).value).producer, key_of(node)}].push_back(n);
+        }
+        for (const auto& [key, list] : siblings) {
+            int64_t order = graph_.nodes[list[0]].order;
+            for (const size_t n : list) order = std::min(order, graph_.nodes[n].order);
+            merge(list, order);
+        }
+    }
+
+    void gather_gradients() {
+        std::map<Key, std::vector<size_t>> travellers;
+        for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+            const LocalNode& node = graph_.nodes[n];
+            if (node.gathers && bytes_of(n) < kBucketBytes) travellers[key_of(node)].push_back(n);
         }
         for (auto& [key, list] : travellers) {
             std::sort(list.begin(), list.end(), [&](size_t a, size_t b) { return graph_.nodes[a].order < graph_.nodes[b].order; });
@@ -33,32 +62,31 @@ class Bucketing {
                 bucket.push_back(n);
                 filled += bytes_of(n);
                 if (filled < kBucketBytes) continue;
-                merge(bucket);
+                merge(bucket, graph_.nodes[n].order);
                 bucket.clear();
                 filled = 0;
             }
-            if (!bucket.empty()) merge(bucket);
+            if (!bucket.empty()) merge(bucket, graph_.nodes[bucket.back()].order);
         }
-        std::erase_if(graph_.nodes, [](const LocalNode& node) { return node.traffic && node.inputs.empty(); });
     }
 
-  private:
     const LocalValue& value(int v) const { return graph_.values[static_cast<size_t>(v)]; }
     int64_t bytes_of(size_t n) const {
         const TensorDesc& desc = value(graph_.nodes[n].inputs[0]).desc;
         return numel(desc.shape) * size_of(desc.dtype);
     }
 
-    // Into the one that comes first in the list: what makes gradients comes before all updates, and with them all of these.
-    void merge(const std::vector<size_t>& bucket) {
+    // Into the one that comes first in the list: all inputs are made before it, since what makes gradients comes before all updates.
+    void merge(const std::vector<size_t>& bucket, int64_t order) {
         if (bucket.size() == 1) return;
         const size_t at = *std::min_element(bucket.begin(), bucket.end());
-        LocalNode whole = graph_.nodes[at];
-        whole.inputs.clear();
-        whole.outputs.clear();
-        whole.like.clear();
-        whole.sent = 0;
-        auto& members = std::get<Collective>(*whole.traffic).members;
+        LocalNode all = graph_.nodes[at];
+        all.inputs.clear();
+        all.outputs.clear();
+        all.like.clear();
+        all.sent = 0;
+        all.order = order;
+        auto& members = std::get<Collective>(*all.traffic).members;
         for (const size_t n : bucket) {
             LocalNode& node = graph_.nodes[n];
             for (size_t m = at; m < n; ++m) {
@@ -66,23 +94,23 @@ class Bucketing {
                 CONVOY_CHECK(std::find(made.begin(), made.end(), node.inputs[0]) == made.end(),
                              "the gradient of layer \"{}\" is made after a bucket that it belongs to", node.layer);
             }
-            whole.inputs.push_back(node.inputs[0]);
-            whole.outputs.push_back(node.outputs[0]);
-            whole.like.push_back(node.like[0]);
-            whole.sent += node.sent;
-            whole.order = std::max(whole.order, node.order);
+            all.inputs.push_back(node.inputs[0]);
+            all.outputs.push_back(node.outputs[0]);
+            all.like.push_back(node.like[0]);
+            all.sent += node.sent;
             members.push_back({node.layer, node.sent});
             node.inputs.clear();
         }
-        whole.layer = fmt::format("{} to {}", members.front().layer, members.back().layer);
-        graph_.nodes[at] = std::move(whole);
+        if (members.front().layer != members.back().layer) all.layer = fmt::format("{} to {}", members.front().layer, members.back().layer);
+        graph_.nodes[at] = std::move(all);
     }
 
+    const Graph& whole_;
     LocalGraph& graph_;
 };
 
 }  // namespace
 
-void bucket(LocalGraph& graph) { Bucketing(graph).run(); }
+void bucket(const Graph& whole, LocalGraph& graph) { Bucketing(whole, graph).run(); }
 
 }  // namespace convoy

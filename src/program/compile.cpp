@@ -22,7 +22,7 @@ Program compile(const Graph& graph, const Plan& plan, const Target& target, cons
     const PlacedGraph placed = place(graph, plan, places_of(options.share_state_with, plan));
     LocalGraph local = lower(graph, placed, plan, target, options.dtype, options.rank);
     fuse(local, target);
-    bucket(local);
+    bucket(graph, local);
     schedule(local);
     // States lie alike on all ranks, so that gradients can be summed as they lie: the first rank decides.
     const Rank first = plan.grids[0].ranks[0];

@@ -56,7 +56,7 @@ struct LocalGraph {
 
 LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank);
 void fuse(LocalGraph& graph, const Target& target);
-void bucket(LocalGraph& graph);
+void bucket(const Graph& whole, LocalGraph& graph);
 void schedule(LocalGraph& graph);
 void choose(LocalGraph& graph, const Target& target, const Program* share_state_with);
 Program plan_memory(const LocalGraph& graph, bool reuse);

@@ -23,17 +23,21 @@ class Ring {
     void run() {
         const int steps = 2 * (team_.size() - 1);
         for (int step = 0; step < steps; ++step) append(incoming_, step, team_.place - step - 1);
-        append(first_, 0, team_.place);
+        append(outgoing_, 0, team_.place);
+        own_ = outgoing_.size();
+        for (const Piece& piece : incoming_)
+            if (piece.step + 1 < steps) outgoing_.push_back(piece);
         sent_.assign(id_of(team_.size(), 0), Steps::kNothing);
         slots_ = team_.steps.scratch(Steps::kWindow * elements_.per_segment() * elements_.size);
         received_.assign(incoming_.size(), Steps::kNothing);
+        send_up_to(Steps::kWindow);
         for (size_t i = 0; i < std::min<size_t>(Steps::kWindow, incoming_.size()); ++i) post(i);
-        for (const Piece& piece : first_) send(piece);
         for (size_t i = 0; i < incoming_.size(); ++i) {
             take(i);
-            if (incoming_[i].step + 1 < steps) send(incoming_[i]);
+            send_up_to(taken_ + Steps::kWindow);
             if (i + Steps::kWindow < incoming_.size()) post(i + Steps::kWindow);
         }
+        send_up_to(outgoing_.size());
         team_.steps.wait_all();
     }
 
@@ -62,19 +66,27 @@ class Ring {
         received_[i] = team_.receive(team_.place - 1, adds(piece) ? slot(i) : at(piece.first), piece.count * elements_.size);
     }
 
-    void send(const Piece& piece) { sent_[piece.id] = team_.send(team_.place + 1, at(piece.first), piece.count * elements_.size); }
+    // First what is there from the start, then what has been taken, in that order.
+    void send_up_to(size_t limit) {
+        for (; next_ < std::min({limit, own_ + taken_, outgoing_.size()}); ++next_) {
+            const Piece& piece = outgoing_[next_];
+            sent_[piece.id] = team_.send(team_.place + 1, at(piece.first), piece.count * elements_.size);
+        }
+    }
 
     void take(size_t i) {
         const Piece& piece = incoming_[i];
         team_.steps.wait(received_[i]);
         if (adds(piece)) elements_.combine(at(piece.first), slot(i), at(piece.first), piece.count);
+        ++taken_;
     }
 
     const Team& team_;
     const Elements& elements_;
     std::byte* data_;
     std::vector<int64_t> offsets_;
-    std::vector<Piece> incoming_, first_;
+    std::vector<Piece> incoming_, outgoing_;
+    size_t own_ = 0, taken_ = 0, next_ = 0;      // of outgoing_: this place's own chunk; pieces of incoming_ taken; the next of outgoing_
     std::vector<Steps::Index> received_, sent_;  // by place in incoming_; by id
     std::byte* slots_ = nullptr;
 };

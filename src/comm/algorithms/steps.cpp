@@ -75,15 +75,21 @@ void run(const Team& team, const Elements& elements, const CombiningExchange& ex
     const auto post = [&](int64_t i) {
         incoming[static_cast<size_t>(i)] = team.receive(exchange.peer, slot_of(i), count_of(i) * elements.size);
     };
+    int64_t sent = 0;  // elements
+    const auto send_up_to = [&](int64_t limit) {
+        for (; sent < std::min(limit, exchange.send_count); sent += std::min(piece, exchange.send_count - sent))
+            team.send(exchange.peer, exchange.send + sent * elements.size, std::min(piece, exchange.send_count - sent) * elements.size);
+    };
     for (int64_t i = 0; i < std::min<int64_t>(pieces, Steps::kWindow); ++i) post(i);
-    send_pieces(team, elements, exchange.peer, exchange.send, exchange.send_count);
     for (int64_t i = 0; i < pieces; ++i) {
+        send_up_to((i + Steps::kWindow) * piece);
         team.steps.wait(incoming[static_cast<size_t>(i)]);
         std::byte* const own = exchange.data + i * piece * elements.size;
         const std::byte* const theirs = slot_of(i);
         elements.combine(own, exchange.theirs_first ? theirs : own, exchange.theirs_first ? own : theirs, count_of(i));
         if (i + Steps::kWindow < pieces) post(i + Steps::kWindow);
     }
+    send_up_to(exchange.send_count);
     team.steps.wait_all();
 }
 

@@ -20,7 +20,8 @@ class Steps {
   public:
     using Index = int;  // of a message of this collective; kNothing for an empty one, which is not sent
     static constexpr Index kNothing = -1;
-    // Pieces that may be on their way to this rank at a time.
+    // Pieces that may be on their way to this rank at a time. Nor does an exchange send more ahead of what it has received: the rest would fill the wire,
+    // and other lanes would wait behind it.
     static constexpr int kWindow = 3;
 
     Steps(Channel& channel, int tag) : channel_(channel), tag_(tag) {}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <limits>
 #include <map>
@@ -29,6 +30,9 @@ class MpiLibrary {
         int before = 0;
         MPI_Initialized(&before);
         require(before == 0, "MPI was started before, and a process can start it only once");
+        // Over one TCP connection to a peer Open MPI 4 lets a small message of one thread wait until a large one of another is through. Over two it does not.
+        // A setting of the user's stays; other libraries do not know the name.
+        setenv("OMPI_MCA_btl_tcp_links", "2", 0);
         int provided = 0;
         check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
         require(provided == MPI_THREAD_MULTIPLE, "this MPI does not let several threads call it (MPI_THREAD_MULTIPLE), which Convoy needs");

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""`convoy check` of whole networks under every kind of plan, in float64 and in float32, by four processes under mpirun.
+
+    plans_test.py PATH_OF_CONVOY PATH_OF_MPIEXEC [MODEL ...]
+
+A sample (LeNet-5) unless models are named or CONVOY_TEST_FULL=1 asks for all.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+SMALL = ["--input", "3x64x64", "--classes", "10"]
+VOLUME = "depth:2,height:2"
+# name -> (flags, layers split in space, layers split in channels, layers split in filters)
+MODELS = {
+    "lenet5": ([], ["conv1"], ["conv2"], ["fc1"]),
+    "alexnet": (SMALL, ["features.0", "features.3"], ["features.8", "features.10"], ["classifier.1", "classifier.4"]),
+    "vgg16": (SMALL, ["features.0", "features.2"], ["features.24", "features.26", "features.28"], ["classifier.0", "classifier.3"]),
+    "googlenet": (["--input", "3x96x96", "--classes", "10"], ["conv*.conv", "inception3a.*.conv"], ["inception5*.conv"], ["fc"]),
+    "resnet50": (SMALL, ["conv1", "layer1.*.conv*"], ["layer4.*.conv*"], ["fc"]),
+    "densenet121": (SMALL, ["features.conv0", "features.denseblock1.*.conv*"], ["features.denseblock4.*.conv2"], ["features.denseblock4.*.conv1"]),
+    "cosmoflow64": ([], ["features.0", "features.3"], ["features.9"], ["head.0"]),
+    "unet3d": (["--input", "1x32x32x32"], ["down.0.0", "down.0.3"], ["bottom.3"], ["bottom.0"]),
+}
+VOLUMES = ("cosmoflow64", "unet3d")
+
+
+def by_hand(model):
+    """A plan with a grid and a placement of its own for some layers: space first, then channels and filters on ranks in another order."""
+    _, space, channels, filters = MODELS[model]
+    axes = ["depth", "height"] if model in VOLUMES else ["sample", "height"]
+    dims = [2, 3] if model in VOLUMES else [0, 2]
+    split = [{"split": dims[0]}, {"split": dims[1]}]
+    entries = [{"layers": layer, "grid": 0, "input": split, "weight": ["replicate", "replicate"], "output": split} for layer in space]
+    entries += [{"layers": layer, "grid": 1, "input": [{"split": 1}], "weight": [{"split": 1}], "output": [{"split": 1}]} for layer in channels]
+    entries += [{"layers": layer, "grid": 1, "input": ["replicate"], "weight": [{"split": 0}], "output": [{"split": 1}]} for layer in filters]
+    entries.append({"layers": "*", "grid": 0})
+    grids = [{"axes": [{"name": axis, "size": 2} for axis in axes], "ranks": [0, 1, 2, 3]}, {"axes": [{"name": "channel", "size": 4}], "ranks": [2, 0, 3, 1]}]
+    return {"grids": grids, "layers": entries}
+
+
+def plans(model, directory):
+    path = os.path.join(directory, f"{model}.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(by_hand(model), file)
+    space = VOLUME if model in VOLUMES else "height:2,width:2"
+    return ["sample:4", "sample:2,height:2", space, "channel:4@x", "channel:4@y", "channel:2,filter:2@w", "sample:2,channel:2@x", "hybrid-fc", "zero", path]
+
+
+def check(convoy, mpiexec, model, plan, dtype):
+    as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    crowded = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
+    command = [mpiexec, "-n", "4", convoy, "check", model, *MODELS[model][0], "--plan", plan, "--dtype", dtype, "--threads", "1", "--json", "-"]
+    begin = time.time()
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **as_root, **crowded}, check=False)
+    seconds = time.time() - begin
+    try:
+        result = json.loads(done.stdout)
+    except ValueError:
+        result = {"pass": False, "max_error": float("nan"), "worst": done.stderr.strip()[-600:]}
+    passed = done.returncode == 0 and result["pass"] is True
+    name = "by hand" if plan.endswith(".json") else plan
+    print(f"{'pass' if passed else 'FAIL'}  {model:<12} {name:<22} {dtype}  error {result['max_error']:.1e}  {seconds:5.1f} s"
+          + ("" if passed else f"\n      {result['worst']}"), flush=True)
+    return passed
+
+
+def main():
+    convoy, mpiexec, *models = sys.argv[1:]
+    if not models:
+        models = list(MODELS) if os.environ.get("CONVOY_TEST_FULL") == "1" else ["lenet5"]
+    failed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        for model in models:
+            for dtype in ("f64", "f32"):
+                failed += sum(not check(convoy, mpiexec, model, plan, dtype) for plan in plans(model, directory))
+    print(f"{failed} failed" if failed else "all passed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
