@@ -24,6 +24,9 @@ constexpr auto kShortest = microseconds(20);
 // Until when this thread takes it that others want the core. A hint about the core, not about what is waited for.
 thread_local Clock::time_point wanted_until{};
 
+// How long this thread's waits have taken of late. The pieces of a large message come one like the other, so most of such a wait can be slept through.
+thread_local Clock::duration usual_wait{};
+
 }  // namespace
 
 void give_way() {
@@ -36,6 +39,11 @@ void give_way() {
     if (after - before > kTaken) wanted_until = after + kRemembered;
 }
 
+Patience::~Patience() {
+    const Clock::duration waited = start_ == Clock::time_point{} ? Clock::duration{} : Clock::now() - start_;
+    usual_wait += (waited - usual_wait) / 4;
+}
+
 bool Patience::pause(Deadline deadline) {
     constexpr int kFreeLooks = 20;
     if (++looks_ <= kFreeLooks) return true;
@@ -43,7 +51,9 @@ bool Patience::pause(Deadline deadline) {
     if (looks_ == kFreeLooks + 1) start_ = now;
     if (now >= deadline) return false;
     const auto waited = now - start_;
-    if (waited >= milliseconds(1))
+    if (looks_ == kFreeLooks + 1 && now < wanted_until && usual_wait > 2 * kShortest)
+        nap(std::min<Clock::duration>(usual_wait / 2, milliseconds(1)));
+    else if (waited >= milliseconds(1))
         nap(std::min<Clock::duration>(waited / 10, milliseconds(1)));
     else if (now < wanted_until)
         nap(std::max<Clock::duration>(waited / 3, kShortest));

@@ -11,9 +11,15 @@ namespace convoy {
 void give_way();
 
 // Between two looks at something that is not done: nothing at first, then the core is given away, then short sleeps that grow with the time waited
-// (a tenth of it, at most a millisecond), so that they cost little of either the wait or the core.
+// (a tenth of it, at most a millisecond), so that they cost little of either the wait or the core. When others want the core it sleeps at once, first for half
+// of what this thread's waits have taken of late.
 class Patience {
   public:
+    Patience() = default;
+    ~Patience();
+    Patience(const Patience&) = delete;
+    Patience& operator=(const Patience&) = delete;
+
     // False when the deadline has passed.
     bool pause(Deadline deadline);
 

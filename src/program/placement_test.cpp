@@ -110,6 +110,16 @@ TEST(PlanSpec, LayersThatCannotFollowAreListed) {
     EXPECT_EQ(tall.unfollowed[0].layer, "fc");
 }
 
+// Its last layer has 6 outputs: on 8 ranks it is replicated, whatever the method.
+TEST(PlanSpec, FewFiltersAreReplicated) {
+    for (const char* spec : {"channel:8@x", "channel:8@y", "channel:4,filter:2@w"}) {
+        const Graph graph = graph_of(8);
+        const UniformPlan plan = plan_from_spec(spec, 0, graph);
+        EXPECT_TRUE(std::any_of(plan.unfollowed.begin(), plan.unfollowed.end(), [](const Unfollowed& u) { return u.layer == "fc"; })) << spec;
+        EXPECT_NO_THROW(place(graph, plan.plan)) << spec;
+    }
+}
+
 TEST(PlanSpec, BadOnesSayWhatIsWrong) {
     EXPECT_NE(message_of("sampel:2").find("did you mean \"sample\""), std::string::npos) << message_of("sampel:2");
     EXPECT_NE(message_of("dta", 2).find("did you mean \"data\""), std::string::npos) << message_of("dta", 2);

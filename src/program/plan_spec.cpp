@@ -189,9 +189,9 @@ class LayerPlanner {
         if (fits(a, y_[1], "filters")) entry_.output[a] = split(1);
     }
     void stationary_y(size_t a) {
-        if (grouped(a)) return;
+        if (grouped(a) || !fits(a, y_[1], "filters")) return;
         if (x_[1] >= parts(a)) entry_.input[a] = split(1);
-        if (fits(a, y_[1], "filters")) by_filter(a);
+        by_filter(a);
     }
     // The input is replicated; weights and output are split by filters.
     void by_filter(size_t a) {

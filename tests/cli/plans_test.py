@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`convoy check` of whole networks under every kind of plan, in float64 and in float32, by four processes under mpirun.
 
-    plans_test.py PATH_OF_CONVOY PATH_OF_MPIEXEC [MODEL ...]
+    plans_test.py PATH_OF_CONVOY PATH_OF_MPIEXEC [MODEL ...] [f64] [f32]
 
 A sample (LeNet-5) unless models are named or CONVOY_TEST_FULL=1 asks for all.
 """
@@ -69,13 +69,15 @@ def check(convoy, mpiexec, model, plan, dtype):
 
 
 def main():
-    convoy, mpiexec, *models = sys.argv[1:]
+    convoy, mpiexec, *words = sys.argv[1:]
+    models = [word for word in words if word in MODELS]
+    dtypes = [word for word in words if word in ("f64", "f32")] or ["f64", "f32"]
     if not models:
         models = list(MODELS) if os.environ.get("CONVOY_TEST_FULL") == "1" else ["lenet5"]
     failed = 0
     with tempfile.TemporaryDirectory() as directory:
         for model in models:
-            for dtype in ("f64", "f32"):
+            for dtype in dtypes:
                 failed += sum(not check(convoy, mpiexec, model, plan, dtype) for plan in plans(model, directory))
     print(f"{failed} failed" if failed else "all passed")
     sys.exit(1 if failed else 0)
