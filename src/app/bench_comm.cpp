@@ -57,7 +57,7 @@ MeasureOptions measure_options(const CommOptions& options) {
     for (const auto& name : options.algorithms) result.algorithms.push_back(algorithm_named(name));
     result.seconds_each = options.seconds;
     // Through a queue with a thread of its own, as the traffic of a step.
-    result.carrier = [](std::function<void()> work) {
+    result.carrier = [](const std::function<void()>& work) {
         const auto queue = std::make_shared<TrafficQueue>();
         for (int i = 0; i < kMostAtOnce; ++i) queue->add(work);
         queue->start();

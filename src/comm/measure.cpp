@@ -36,8 +36,8 @@ struct Case {
 int times_at_once(int64_t bytes) { return static_cast<int>(std::clamp<int64_t>((1 << 20) / std::max<int64_t>(bytes, 1), 1, kMostAtOnce)); }
 
 Carrier inline_carrier() {
-    return [](std::function<void()> work) {
-        return [work = std::move(work)](int times) {
+    return [](const std::function<void()>& work) {
+        return [work](int times) {
             for (int i = 0; i < times; ++i) work();
         };
     };

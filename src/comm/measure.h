@@ -21,7 +21,7 @@ struct CollectiveTime {
 // Prepares `work` to be run some times (at most so many), one after the other; what it returns does so and comes back when all are over. A caller whose traffic runs on
 // a thread of its own measures through that thread.
 constexpr int kMostAtOnce = 16;
-using Carrier = std::function<std::function<void(int times)>(std::function<void()> work)>;
+using Carrier = std::function<std::function<void(int times)>(const std::function<void()>& work)>;
 
 struct MeasureOptions {
     std::vector<Traffic> kinds = {Traffic::AllReduce, Traffic::ReduceScatter, Traffic::AllGather};

@@ -28,6 +28,8 @@ int64_t activation_bytes(const std::string& spec) {
 }
 
 TEST(PlacementMemory, SplittingSpaceDividesActivations) {
+    for (const auto& status : backend_statuses())
+        if (status.name == "cpu" && !status.ready) GTEST_SKIP() << "the figures are those of the cpu backend, which is " << status.detail;
     const auto one = static_cast<double>(activation_bytes(""));
     const auto two = static_cast<double>(activation_bytes("depth:2")), four = static_cast<double>(activation_bytes("depth:2,height:2"));
     std::cout << fmt::format("activations of one process {:.1f} MB; depth:2 {:.3f} of it, depth:2,height:2 {:.3f}\n", one / 1e6, two / one,

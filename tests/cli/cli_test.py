@@ -323,7 +323,8 @@ class Training(CliTest):
         self.assertEqual((run / "curves.png").read_bytes()[:4], b"\x89PNG")
 
         again = self.json("eval", run)
-        self.assertEqual((again["accuracy"], again["loss"], again["samples"]), (done["test_accuracy"], done["test_loss"], 64))
+        self.assertEqual((again["accuracy"], again["samples"]), (done["test_accuracy"], 64))
+        self.assertAlmostEqual(again["loss"], done["test_loss"], delta=1e-6)  # other batches, which a matrix product may sum in another order
         weights = newest_checkpoint(run) / "state.safetensors"
         shape = ["--data", "synthetic", "--samples", "64", "--batch", "16"]
         by_file = convoy("eval", "lenet5", "--data", "synthetic", "--weights", weights, "--json", "-")
