@@ -68,6 +68,7 @@ TrainConfig config_for(const EvalArguments& arguments, bool directory, const std
     if (common.classes > 0) config.classes = common.classes;
     if (common.batch > 0) config.batch = common.batch;
     if (arguments.given("--seed")) config.seed = common.seed;
+    if (arguments.given("--device")) config.device = common.device;
     if (arguments.given("--dtype") || !trained) config.dtype = dtype_named(common.dtype);
     CommonOptions computing = common;
     computing.dtype = name_of(config.dtype);

@@ -73,6 +73,8 @@ void add_common(CLI::App& parser, CommonOptions& options, const std::string& bat
     allow_only(backend->option_text("NAME"), backends);
     auto* dtype = parser.add_option("--dtype", options.dtype, "What to compute in: f64, f32, tf32 or bf16 (default: f32)");
     allow_only(dtype->option_text("TYPE"), {"f64", "f32", "tf32", "bf16"});
+    allow_whole(parser.add_option("--device", options.device, "Which GPU to use, of those that are seen (default: 0)")->option_text("N"),
+                0);
     allow_whole(parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0);
     parser.add_option("--input", options.input, "Shape of one input, such as 3x64x64 (default: the model's own)")
         ->option_text("SHAPE")
@@ -130,6 +132,7 @@ SessionOptions session_options(const CommonOptions& options) {
     return {.backend = options.backend.empty() ? best_backend(dtype) : options.backend,
             .dtype = dtype,
             .threads = options.threads > 0 ? options.threads : usable_cores(),
+            .device = options.device,
             .seed = options.seed};
 }
 

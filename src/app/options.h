@@ -29,6 +29,7 @@ struct CommonOptions {
     int threads = 0;      // 0: all cores that the process may use
     std::string backend;  // empty: the best that is ready
     std::string dtype = "f32";
+    int device = 0;
     uint64_t seed = 1;
     std::string input;    // "3x64x64"; empty: the model's own
     int64_t classes = 0;  // 0: the model's own

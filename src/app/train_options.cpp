@@ -108,6 +108,7 @@ void add_common_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
     adder.changes_by(parser.get_option("--threads"), [&](TrainConfig& c) { c.threads = common.threads; });
     adder.changes_by(parser.get_option("--backend"), [&](TrainConfig& c) { c.backend = common.backend; });
     adder.changes_by(parser.get_option("--dtype"), [&](TrainConfig& c) { c.dtype = dtype_named(common.dtype); });
+    adder.changes_by(parser.get_option("--device"), [&](TrainConfig& c) { c.device = common.device; });
     adder.changes_by(parser.get_option("--seed"), [&](TrainConfig& c) { c.seed = common.seed; });
     adder.changes_by(parser.get_option("--input"), [&](TrainConfig& c) { c.input = parse_dims(common.input); });
     adder.changes_by(parser.get_option("--classes"), [&](TrainConfig& c) { c.classes = common.classes; });

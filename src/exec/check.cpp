@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <set>
@@ -25,8 +24,10 @@ class Check {
         : program_(program), backend_(backend), context_(context), options_(options), truth_(program.slots.size()) {
         if (options.link) open_groups(program, *options.link);
         for (const Instruction& in : program.instructions)
-            if (in.phase == Phase::Update && in.inputs.size() > 1 && program.slot(in.inputs[1]).value != kNone)
-                gradients_.insert(program.slot(in.inputs[1]).value);
+            for (const SlotId slot : gradients_read_by(in)) {
+                updates_.insert(slot);
+                if (program.slot(slot).value != kNone) gradients_.insert(program.slot(slot).value);
+            }
         find_last_reads();
     }
 
@@ -47,10 +48,12 @@ class Check {
             const Instruction& in = program_.instructions[i];
             errors.push_back({static_cast<int>(i), fmt::format("{}: {}", in.layer, text_of(in)), 0});
             const bool travels = is_traffic(in.action);
-            std::vector<Tensor> expected = travels ? communicate(in, wide(in.dtype)) : compute_truth(in);
+            std::vector<Tensor> expected = travels ? communicate(in, wide(in.dtype)) : compute_truth(in, false);
             const std::vector<Tensor> found = travels ? communicate(in, in.dtype) : compute(in);
+            const std::vector<Tensor> rounded = !travels && reads_narrow(in) ? compute_truth(in, true) : std::vector<Tensor>();
             for (size_t o = 0; o < expected.size(); ++o) {
-                judged_.push_back({i, is_gradient(in.outputs[o]), norm_of(expected[o]), distance_between(found[o], expected[o])});
+                const Tensor& right = rounded.empty() ? expected[o] : rounded[o];
+                judged_.push_back({i, is_gradient(in.outputs[o]), norm_of(right), distance_between(found[o], right)});
                 if (feeds_update(in.outputs[o])) squared_gradient += judged_.back().norm * judged_.back().norm;
                 set_truth(in.outputs[o], std::move(expected[o]));
                 if (options_.on_truth) options_.on_truth(in.outputs[o], truth_[static_cast<size_t>(in.outputs[o])]);
@@ -77,11 +80,17 @@ class Check {
     using Place = std::pair<int, int64_t>;
     static Place place(const Slot& slot) { return {slot.state, slot.state == kNone ? slot.offset : 0}; }
 
-    bool feeds_update(SlotId slot) const {
-        for (const Instruction& in : program_.instructions)
-            if (in.phase == Phase::Update && in.inputs.size() > 1 && in.inputs[1] == slot) return true;
-        return false;
+    // What an update reads as its gradient: the second input of each of its steps.
+    static std::vector<SlotId> gradients_read_by(const Instruction& in) {
+        const auto* compute = std::get_if<Compute>(&in.action);
+        std::vector<SlotId> slots;
+        if (in.phase != Phase::Update || !compute) return slots;
+        for (const ProblemStep& step : compute->problem.steps)
+            if (step.inputs.size() > 1 && step.inputs[1] < compute->problem.inputs)
+                slots.push_back(in.inputs[static_cast<size_t>(step.inputs[1])]);
+        return slots;
     }
+    bool feeds_update(SlotId slot) const { return updates_.count(slot) > 0; }
 
     // Whether it is the gradient of a parameter, or a rank's part of the sum that will be.
     bool is_gradient(SlotId slot) const { return gradients_.count(program_.slot(slot).value) > 0; }
@@ -129,16 +138,29 @@ class Check {
         return *truth_[static_cast<size_t>(id)];
     }
 
-    std::vector<Tensor> compute_truth(const Instruction& in) {
+    // Whether an input is stored in a type so narrow that rounding it changes what is right: signs and ties turn over.
+    bool reads_narrow(const Instruction& in) const {
+        return std::any_of(in.inputs.begin(), in.inputs.end(), [&](SlotId id) {
+            const DType type = program_.slot(id).desc.dtype;
+            return is_floating(type) && size_of(type) < size_of(DType::f32);
+        });
+    }
+
+    // What the instruction computes in float64, from the true inputs or from those rounded to the types they are stored in.
+    std::vector<Tensor> compute_truth(const Instruction& in, bool from_rounded) {
         std::vector<Tensor> results;
-        if (std::holds_alternative<Copy>(in.action)) return {truth(in.inputs[0])};
+        const auto given = [&](SlotId id) {
+            const DType stored = program_.slot(id).desc.dtype;
+            return from_rounded && is_floating(stored) ? truth(id).to(stored).to(DType::f64) : truth(id);
+        };
+        if (std::holds_alternative<Copy>(in.action)) return {given(in.inputs[0])};
         const Problem& problem = std::get<Compute>(in.action).problem;
         std::vector<Tensor> tensors;
         std::vector<Operand> operands;
         for (size_t t = 0; t < problem.tensors.size(); ++t) {
             TensorDesc desc = problem.tensors[t];
             desc.dtype = wide(desc.dtype);
-            tensors.push_back(t < in.inputs.size() ? truth(in.inputs[t]) : Tensor(desc.shape, desc.dtype));
+            tensors.push_back(t < in.inputs.size() ? given(in.inputs[t]) : Tensor(desc.shape, desc.dtype));
             operands.push_back({nullptr, desc, Layout::plain()});
         }
         for (size_t t = 0; t < tensors.size(); ++t) operands[t].data = tensors[t].data();
@@ -193,18 +215,12 @@ class Check {
         const auto operand = [&](SlotId id) {
             const Slot& slot = program_.slot(id);
             auto& block = memory[place(slot)];
-            if (!block) {
-                block = backend_.allocate(slot.bytes);
-                std::memset(block->data(), 0xFF, static_cast<size_t>(slot.bytes));  // NaN in every floating type
-            }
+            if (!block) block = backend_.allocate(slot.bytes);
             return Operand{block->data(), slot.desc, slot.layout};
         };
         KernelRequest request;
         for (const SlotId id : in.outputs) request.outputs.push_back(operand(id));
-        for (const SlotId id : in.inputs) {
-            request.inputs.push_back(operand(id));
-            backend_.upload(truth(id).to(program_.slot(id).desc.dtype), request.inputs.back());
-        }
+        for (const SlotId id : in.inputs) request.inputs.push_back(operand(id));
         std::unique_ptr<Memory> workspace;
         std::unique_ptr<Kernel> kernel;
         if (const auto* compute = std::get_if<Compute>(&in.action)) {
@@ -216,6 +232,11 @@ class Check {
         } else {
             kernel = backend_.prepare_copy(request.inputs[0], request.outputs[0]);
         }
+        // Only now, because preparing a kernel may try it out.
+        for (auto& [where, block] : memory) block->fill(0xFF);  // NaN in every floating type
+        if (workspace) workspace->fill(0xFF);
+        for (size_t i = 0; i < in.inputs.size(); ++i)
+            backend_.upload(truth(in.inputs[i]).to(program_.slot(in.inputs[i]).desc.dtype), request.inputs[i]);
         kernel->run(context_);
         backend_.synchronize();
         std::vector<Tensor> results;
@@ -231,6 +252,7 @@ class Check {
     Backend& backend_;
     StepContext context_;
     const CheckOptions& options_;
+    std::set<SlotId> updates_;                          // slots that an update reads as its gradient
     std::set<ValueId> gradients_;                       // values of the graph that an update reads as its gradient
     std::vector<std::shared_ptr<const Tensor>> truth_;  // by slot
     std::map<Place, SlotId> written_;

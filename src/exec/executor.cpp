@@ -23,6 +23,7 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
         CONVOY_CHECK(link, "{} of \"{}\" needs a link to other ranks", text_of(instruction), instruction.layer);
         prepare_traffic(i, *link);
     }
+    may_record_ = !backend.on_host() && queues_[0].size() + queues_[1].size() == 0;
     for (TrafficQueue& q : queues_) q.start();
 }
 
@@ -34,7 +35,9 @@ void Executor::prepare_traffic(size_t index, Link& link) {
             list.emplace_back(static_cast<std::byte*>(operand(id).data), static_cast<size_t>(program_.slot(id).bytes));
         return list;
     };
-    auto work = bind_traffic(instruction, link, memory(instruction.inputs), memory(instruction.outputs));
+    const auto inputs = memory(instruction.inputs), outputs = memory(instruction.outputs);
+    auto work = backend_.on_host() ? bind_traffic(instruction, link, inputs, outputs)
+                                   : bind_staged_traffic(instruction, link, backend_, inputs, outputs);
     TrafficQueue& q = queue(instruction.queue);
     q.add([this, index, work = std::move(work)] {
         if (timing_) spans_[index].begin = Clock::now();
@@ -88,6 +91,7 @@ void Executor::watch(SlotId scalar) {
         const auto& outputs = program_.instructions[i].outputs;
         if (std::find(outputs.begin(), outputs.end(), scalar) != outputs.end()) watched_after_ = i;
     }
+    recordings_ = {};
 }
 
 void Executor::set_whole_input(std::string_view name, const Tensor& whole) {
@@ -107,6 +111,7 @@ void Executor::execute(size_t index, const StepContext& context) {
             queue(program_.instructions[static_cast<size_t>(w)].queue).wait(place_[static_cast<size_t>(w)]);
     if (!kernels_[index]) {
         if (traffic_mode_ == TrafficMode::None) return;
+        backend_.synchronize();  // what is sent has been computed
         queue(instruction.queue).post();
         if (traffic_mode_ == TrafficMode::Serial) queue(instruction.queue).wait(place_[index]);
         return;
@@ -122,16 +127,38 @@ void Executor::finish_traffic() {
     for (TrafficQueue& q : queues_) q.finish();
 }
 
-bool Executor::run(const StepContext& context) {
+void Executor::execute_range(size_t begin, size_t end, const StepContext& context) {
+    if (may_record_ && warm_ && !timing_ && begin < end) {
+        auto& recording = recordings_[begin == 0 ? 0 : 1];
+        if (!recording) {
+            std::vector<Kernel*> kernels;
+            for (size_t i = begin; i < end; ++i) kernels.push_back(kernels_[i].get());
+            recording = backend_.record(kernels);
+            may_record_ = recording != nullptr;
+        }
+        if (recording) return recording->run(context);
+    }
+    for (size_t i = begin; i < end; ++i) execute(i, context);
+}
+
+bool Executor::start(const StepContext& context) {
+    const size_t pause = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
+    execute_range(0, pause, context);
     bool finite = true;
-    for (size_t i = 0; i < kernels_.size() && finite; ++i) {
-        execute(i, context);
-        if (watched_ == kNone || i != watched_after_) continue;
+    if (watched_ != kNone) {
+        const size_t i = watched_after_;
         if (!kernels_[i] && traffic_mode_ != TrafficMode::None) queue(program_.instructions[i].queue).wait(place_[i]);
         read(watched_, watched_value_);
         finite = std::isfinite(element(watched_value_, 0));
     }
+    if (finite) execute_range(pause, kernels_.size(), context);
     finish_traffic();
+    warm_ = warm_ || finite;
+    return finite;
+}
+
+bool Executor::run(const StepContext& context) {
+    const bool finite = start(context);
     if (finite) backend_.synchronize();
     return finite;
 }

@@ -45,6 +45,8 @@ class Executor {
 
     // Runs one step. False when the watched scalar was not finite; nothing after it was executed then.
     bool run(const StepContext& context);
+    // The same, but a device may still be at work when it returns; whatever reads or writes a slot waits for it.
+    bool start(const StepContext& context);
     // The same, with the time of every instruction.
     std::vector<TraceEvent> run_traced(const StepContext& context);
 
@@ -67,6 +69,7 @@ class Executor {
     void prepare_traffic(size_t index, Link& link);
     TrafficQueue& queue(Queue q) { return queues_[q == Queue::Gradient ? 1 : 0]; }
     void execute(size_t index, const StepContext& context);
+    void execute_range(size_t begin, size_t end, const StepContext& context);
     void finish_traffic();
     bool finite(SlotId slot) const;
 
@@ -77,6 +80,10 @@ class Executor {
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
     std::array<TrafficQueue, 2> queues_;
+    // The parts of a step before and after the watched scalar, each recorded as one kernel where the backend can. The first step is not: libraries
+    // load what they need when they first run.
+    std::array<std::unique_ptr<Kernel>, 2> recordings_;
+    bool may_record_ = false, warm_ = false;
     TrafficMode traffic_mode_ = TrafficMode::Beside;
     bool timing_ = false;
     std::vector<Span> spans_;

@@ -35,8 +35,9 @@ Tensor feed_for(const Graph& graph, ValueId v, const std::string& name, DType dt
 }
 
 // Runs `steps` steps compiled and interpreted and compares every output and state.
-void expect_same_as_interpreter(const Graph& graph, int64_t classes, int steps, double tolerance = 1e-12) {
-    Session session({.dtype = DType::f64, .threads = 2, .seed = 3});
+void expect_same_as_interpreter(const Graph& graph, int64_t classes, int steps, double tolerance = 1e-12,
+                                const std::string& backend = "reference") {
+    Session session({.backend = backend, .dtype = DType::f64, .threads = 2, .seed = 3});
     const auto executor = session.load(graph);
     const Program& program = executor->program();
     std::map<std::string, Tensor> feeds;
@@ -114,6 +115,53 @@ TEST(Compiled, EqualsInterpreterOnTheZoo) {
     }
     const Model unet = make_model("unet3d", {.batch = 1, .input = {1, 16, 16, 16}, .classes = 3});
     expect_same_as_interpreter(training_graph(unet, {.rule = {.rule = Rule::Adam}}), 3, 1, 1e-9);
+}
+
+// Why there is no GPU; empty when there is one.
+std::string no_gpu() {
+    for (const auto& status : backend_statuses())
+        if (status.name == "cuda" && !status.ready) return status.detail;
+    return "";
+}
+
+// More than two steps, so that recorded ones are among them; dropout sees another step each time.
+TEST(Gpu, EqualsInterpreter) {
+    if (const std::string why = no_gpu(); !why.empty()) GTEST_SKIP() << "backend cuda: " << why;
+    for (const Rule rule :
+         {Rule::Sgd, Rule::Momentum, Rule::Nesterov, Rule::AdaGrad, Rule::RmsProp, Rule::Adam, Rule::AdamW, Rule::Lars, Rule::Lamb}) {
+        SCOPED_TRACE(std::string(name_of(rule)));
+        const Optimizer optimizer{.rule = {.rule = rule, .weight_decay = 0.01}, .clip_norm = rule == Rule::Sgd ? 0 : 0.5};
+        expect_same_as_interpreter(training_graph(small_model(4, Mode::Training), optimizer), 6, 4, 1e-9, "cuda");
+    }
+    for (const auto& [name, input] : std::vector<std::pair<std::string, Shape>>{
+             {"lenet5", {1, 28, 28}}, {"resnet18", {3, 48, 48}}, {"squeezenet1_1", {3, 40, 40}}, {"unet3d", {1, 16, 16, 16}}}) {
+        SCOPED_TRACE(name);
+        const Model model = make_model(name, {.batch = 2, .input = input, .classes = 3});
+        expect_same_as_interpreter(training_graph(model, {.rule = {.rule = Rule::Momentum}}), 3, 3, 1e-7, "cuda");
+    }
+}
+
+TEST(Gpu, SameSeedSameBits) {
+    if (const std::string why = no_gpu(); !why.empty()) GTEST_SKIP() << "backend cuda: " << why;
+    const Model model = make_model("resnet20", {.batch = 8, .input = {3, 32, 32}, .classes = 5});
+    const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
+    for (const DType dtype : {DType::f32, DType::tf32, DType::bf16}) {
+        SCOPED_TRACE(std::string(name_of(dtype)));
+        std::vector<std::vector<Tensor>> ends;
+        for (int time = 0; time < 2; ++time) {
+            Session session({.backend = "cuda", .dtype = dtype, .seed = 3});
+            const auto executor = session.load(graph);
+            for (const auto& [name, v] : graph.inputs()) executor->set_whole_input(name, feed_for(graph, v, name, DType::f64, 5));
+            for (uint32_t step = 0; step < 5; ++step) ASSERT_TRUE(executor->run({3, step}));
+            ends.emplace_back();
+            for (const auto& spec : session.state().specs()) {
+                ends.back().push_back(session.state().read(spec.name));
+                for (int64_t i = 0; i < ends.back().back().numel(); ++i)
+                    ASSERT_TRUE(std::isfinite(element(ends.back().back(), i))) << spec.name;
+            }
+        }
+        EXPECT_TRUE(ends[0] == ends[1]);
+    }
 }
 
 // Micro-batches of a net without batch statistics add up to the whole batch.

@@ -142,6 +142,48 @@ std::function<void()> bind_traffic(const Instruction& instruction, Link& link, c
     };
 }
 
+std::function<void()> bind_staged_traffic(const Instruction& instruction, Link& link, Backend& backend, const std::vector<Bytes>& inputs,
+                                          const std::vector<Bytes>& outputs) {
+    // Outputs lie in host memory as they do in the backend's, in one piece; so do inputs that lie among them.
+    struct Staged {
+        Operand operand;  // as mere bytes
+        Tensor host;
+        std::byte* place;  // where traffic has it
+    };
+    struct Stage {
+        Tensor piece;
+        std::vector<Tensor> apart;
+        std::vector<Staged> inputs, outputs;
+    };
+    const auto stage = std::make_shared<Stage>();
+    const std::byte *const begin = outputs.front().data(), *const end = outputs.back().data() + outputs.back().size();
+    stage->piece = Tensor({end - begin}, DType::u8);
+    stage->apart.reserve(inputs.size());
+    std::vector<Bytes> in, out;
+    const auto add = [&](const Bytes& bytes, std::vector<Staged>& list, std::vector<Bytes>& places) {
+        const auto size = static_cast<int64_t>(bytes.size());
+        const bool inside = bytes.data() >= begin && bytes.data() + size <= end;
+        if (!inside) stage->apart.emplace_back(Shape{size}, DType::u8);
+        std::byte* const place = inside ? stage->piece.data() + (bytes.data() - begin) : stage->apart.back().data();
+        list.push_back({{bytes.data(), TensorDesc::whole({size}, DType::u8), Layout::plain()}, Tensor({size}, DType::u8), place});
+        places.emplace_back(place, bytes.size());
+    };
+    for (const Bytes& bytes : inputs) add(bytes, stage->inputs, in);
+    for (const Bytes& bytes : outputs) add(bytes, stage->outputs, out);
+    auto work = bind_traffic(instruction, link, in, out);
+    return [stage, work, &backend] {
+        for (Staged& s : stage->inputs) {
+            backend.download(s.operand, s.host);
+            std::copy_n(s.host.data(), s.host.bytes(), s.place);
+        }
+        work();
+        for (Staged& s : stage->outputs) {
+            std::copy_n(s.place, s.host.bytes(), s.host.data());
+            backend.upload(s.host, s.operand);
+        }
+    };
+}
+
 void open_groups(const Program& program, Link& link) {
     std::vector<Link::Group> groups;
     for (const Instruction& instruction : program.instructions)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "exec/link.h"
+#include "kernels/backend.h"
 #include "program/program.h"
 
 namespace convoy {
@@ -53,6 +54,9 @@ using Bytes = std::span<std::byte>;
 // What one traffic instruction does, with the memory of its operands bound. Several outputs lie in one piece of memory, in order, perhaps with gaps.
 std::function<void()> bind_traffic(const Instruction& instruction, Link& link, const std::vector<Bytes>& inputs,
                                    const std::vector<Bytes>& outputs);
+// The same for memory of a backend that the host cannot reach: it travels through host memory. What is sent must have been computed.
+std::function<void()> bind_staged_traffic(const Instruction& instruction, Link& link, Backend& backend, const std::vector<Bytes>& inputs,
+                                          const std::vector<Bytes>& outputs);
 
 // Makes the communicators of a program's collectives.
 void open_groups(const Program& program, Link& link);

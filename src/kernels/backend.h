@@ -47,6 +47,8 @@ class Memory {
     virtual ~Memory() = default;
     virtual std::byte* data() = 0;
     virtual int64_t bytes() const = 0;
+    // Sets every byte; done when it returns.
+    virtual void fill(uint8_t byte) = 0;
 };
 
 class Backend {
@@ -62,6 +64,10 @@ class Backend {
     virtual void download(const Operand& src, Tensor& dst) = 0;
     // Waits until everything that was started has finished.
     virtual void synchronize() = 0;
+    // Whether the host can read and write this backend's memory. If not, kernels run beside the host: run() only starts them, in order.
+    virtual bool on_host() const { return true; }
+    // Kernels that ran at least once, as one that starts them all together; they must outlive it. Nothing: this backend has no such way.
+    virtual std::unique_ptr<Kernel> record(std::span<Kernel* const>) { return nullptr; }
 };
 
 struct BackendOptions {

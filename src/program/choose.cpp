@@ -12,8 +12,6 @@ namespace convoy {
 
 namespace {
 
-constexpr double kCopyBytesPerSecond = 8e9;
-
 class Choosing {
   public:
     Choosing(LocalGraph& graph, const Target& target) : graph_(graph), target_(target), fixed_(graph.values.size(), false) {}
@@ -26,7 +24,8 @@ class Choosing {
         graph_.nodes.clear();
         for (LocalNode& node : nodes) {
             node.candidate = choose(node);
-            for (size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = in_layout(node.inputs[i], node.candidate.inputs[i], node);
+            for (size_t i = 0; i < node.inputs.size(); ++i)
+                node.inputs[i] = as_wanted(node.inputs[i], node.candidate.inputs[i], wanted_type(node.candidate, i, node.inputs[i]), node);
             for (size_t i = 0; i < node.outputs.size(); ++i) fix(node.outputs[i], node.candidate.outputs[i]);
             graph_.nodes.push_back(std::move(node));
         }
@@ -56,7 +55,12 @@ class Choosing {
 
     // What a copy of this value costs: it is read and written once.
     double copy_seconds(const LocalValue& v) const {
-        return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / kCopyBytesPerSecond;
+        return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / target_.copy_bytes_per_second();
+    }
+
+    // The type in which a candidate wants its i-th input, which is v.
+    DType wanted_type(const Candidate& candidate, size_t i, int v) {
+        return candidate.input_types.empty() ? value(v).desc.dtype : candidate.input_types[i];
     }
 
     // Wires are plain. A gradient is summed in the layout of its parameter, which is the same on all ranks.
@@ -100,33 +104,37 @@ class Choosing {
 
     // Operands marked "same" take the layout of the state among them, or else of the largest that has one already.
     void settle_same(const LocalNode& node, Candidate& candidate) {
-        Layout layout;
-        int64_t weight = -1;
+        struct Settled {
+            Layout layout;
+            int64_t weight = -1;
+        };
+        std::map<std::string, Settled> settled;  // by mark
         for (size_t i = 0; i < node.inputs.size(); ++i) {
-            if (candidate.inputs[i] != Layout::same() || !fixed_[static_cast<size_t>(node.inputs[i])]) continue;
+            if (!candidate.inputs[i].is_same()) continue;
+            Settled& s = settled[candidate.inputs[i].opaque];
             const LocalValue& in = value(node.inputs[i]);
             const int64_t w = in.state != kNone ? INT64_MAX : numel(in.desc.shape);
-            if (w <= weight) continue;
-            weight = w;
-            layout = in.layout;
+            if (!fixed_[static_cast<size_t>(node.inputs[i])] || w <= s.weight) continue;
+            s = {in.layout, w};
         }
         for (auto* list : {&candidate.inputs, &candidate.outputs})
             for (Layout& l : *list)
-                if (l == Layout::same()) l = layout;
+                if (l.is_same()) l = settled[l.opaque].layout;
     }
 
-    // The value in the wanted layout: itself, or a copy that later readers share (a mere view where the memory is alike). A state whose layout is
-    // still open takes the first reader's.
-    int in_layout(int v, const Layout& wanted, const LocalNode& reader) {
+    // The value in the wanted layout and type: itself, or a copy that later readers share (a mere view where the memory is alike). A state whose
+    // layout is still open takes the first reader's.
+    int as_wanted(int v, const Layout& wanted, DType type, const LocalNode& reader) {
         if (!fixed_[static_cast<size_t>(v)]) fix(v, wanted);
-        if (value(v).layout == wanted) return v;
+        if (value(v).layout == wanted && value(v).desc.dtype == type) return v;
         auto& copies = copies_[v];
         for (const int c : copies)
-            if (value(c).layout == wanted) return c;
+            if (value(c).layout == wanted && value(c).desc.dtype == type) return c;
         LocalValue copy = value(v);
         copy.state = kNone;
         copy.input = copy.output = false;
         copy.layout = wanted;
+        copy.desc.dtype = type;
         const int id = add_value(std::move(copy));
         add_copy(v, id, reader.layer, reader.phase, reader.micro_batch);
         copies.push_back(id);

@@ -3,7 +3,9 @@
 //
 //     chains     a result with a single reader disappears inside it: convolution + bias + ReLU, normalise + add + ReLU
 //     siblings   the gradients of a weight and of its bias read the same dy
-//     masks      the gradient of a ReLU after batch norm is recomputed where it is needed, from what batch norm reads anyway
+//     masks      the gradient of a ReLU after batch norm is recomputed where it is needed, from what batch norm reads anyway; that of one after a
+//                bias is made by the pass that sums the bias's gradient
+//     updates    those of many parameters by one rule
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -78,6 +80,7 @@ class Fusing {
         fuse_masks();
         fuse_siblings();
         fuse_chains();
+        fuse_updates();
         std::vector<LocalNode> nodes;
         for (size_t n = 0; n < graph_.nodes.size(); ++n)
             if (!gone_[n]) nodes.push_back(std::move(graph_.nodes[n]));
@@ -129,8 +132,11 @@ class Fusing {
     void fuse_masks() {
         for (NodeIndex n = 0; n < graph_.nodes.size(); ++n) {
             const auto* grad = single<UnaryGradOp>(node(n));
-            if (!grad || grad->kind != Unary::Relu || kept_.count(node(n).outputs[0])) continue;
-            if (!recompute_mask(n)) mask_with_sums(n);
+            if (!grad || kept_.count(node(n).outputs[0])) continue;
+            if (grad->kind == Unary::Relu && recompute_mask(n)) continue;
+            if (grad->kind == Unary::Relu && mask_with_sums<BatchNormGradSumsOp>(n, 1)) continue;
+            // A gradient that max pooling makes is masked there.
+            if (!made_by<MaxPoolGradOp>(node(n).inputs[1])) mask_with_sums<BiasGradOp>(n, 0);
         }
     }
 
@@ -158,20 +164,23 @@ class Fusing {
         return true;
     }
 
-    // Others read d too (a skip connection): it is written once, by the pass that also computes the sums.
-    void mask_with_sums(NodeIndex n) {
+    // Others read d too (a skip connection, a convolution): it is written once, by the pass that also computes the sums, as whose `operand`-th
+    // input it enters.
+    template <class Sums>
+    bool mask_with_sums(NodeIndex n, size_t operand) {
         const int d = node(n).outputs[0];
         for (const NodeIndex r : readers(d)) {
             const LocalNode& reader = node(r);
-            if (!single<BatchNormGradSumsOp>(reader) || reader.inputs[1] != d || *readers(d).begin() != r) continue;
+            if (!single<Sums>(reader) || reader.inputs[operand] != d || *readers(d).begin() != r) continue;
             std::vector<int> keep{d};
             keep.insert(keep.end(), reader.outputs.begin(), reader.outputs.end());
             LocalNode fused = merge(graph_, {node(n), reader}, keep);
-            if (!accepted(fused)) return;
+            if (!accepted(fused)) return false;
             remove(n);
             replace(r, std::move(fused));
-            return;
+            return true;
         }
+        return false;
     }
 
     // The gradients of a weight and of the bias beside it.
@@ -219,6 +228,37 @@ class Fusing {
                 break;
             }
         }
+    }
+
+    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there.
+    void fuse_updates() {
+        constexpr size_t kMost = 32;
+        std::vector<NodeIndex> group;
+        const auto close = [&] {
+            if (group.size() > 1) merge_updates(group);
+            group.clear();
+        };
+        for (NodeIndex n = 0; n < graph_.nodes.size(); ++n) {
+            if (gone_[n] || !single<UpdateOp>(node(n))) continue;
+            if (group.size() == kMost || (!group.empty() && *single<UpdateOp>(node(group[0])) != *single<UpdateOp>(node(n)))) close();
+            group.push_back(n);
+        }
+        close();
+    }
+
+    void merge_updates(const std::vector<NodeIndex>& group) {
+        std::vector<LocalNode> parts;
+        std::vector<int> keep;
+        for (const NodeIndex n : group) {
+            if (read_before(node(n), group.back())) return;
+            parts.push_back(node(n));
+            keep.insert(keep.end(), node(n).outputs.begin(), node(n).outputs.end());
+        }
+        LocalNode fused = merge(graph_, parts, keep);
+        if (!accepted(fused)) return;
+        for (const NodeIndex n : group)
+            if (n != group.back()) remove(n);
+        replace(group.back(), std::move(fused));
     }
 
     static bool ends_chain(const LocalNode& node) {

@@ -26,7 +26,13 @@ Problem Problem::single(const Op& op, std::vector<TensorDesc> inputs, std::vecto
 
 std::string text_of(const Problem& problem) {
     std::string text;
-    for (const auto& step : problem.steps) text += (text.empty() ? "" : " + ") + text_of(step.op);
+    const size_t count = problem.steps.size();
+    for (size_t i = 0, next = 0; i < count; i = next) {
+        const std::string op = text_of(problem.steps[i].op);
+        for (next = i + 1; next < count && text_of(problem.steps[next].op) == op;) ++next;
+        text += (text.empty() ? "" : " + ") + op;
+        if (next - i > 1) text += " x" + std::to_string(next - i);
+    }
     return text;
 }
 

@@ -14,6 +14,7 @@ namespace convoy {
 struct Candidate {
     std::string algorithm;
     std::vector<Layout> inputs, outputs;        // what it wants and gives; one entry per operand
+    std::vector<DType> input_types;             // floating types it wants its inputs in; empty: as they are stored
     int64_t workspace_bytes = 0;                // scratch memory during the instruction
     std::vector<std::pair<int, int>> in_place;  // {output, input}: may lie in the same memory, when the input is not read again
     double seconds = 0;                         // a rough estimate, good enough to weigh it against copies between layouts
@@ -27,6 +28,8 @@ class Target {
     virtual DType storage(Element element, DType compute) const = 0;
     // All ways to compute the problem, the likely best first. Empty: not as one instruction (a single op is never refused).
     virtual std::vector<Candidate> candidates(const Problem& problem) const = 0;
+    // How fast a copy between layouts is, counting what is read and what is written.
+    virtual double copy_bytes_per_second() const { return 8e9; }
 };
 
 }  // namespace convoy

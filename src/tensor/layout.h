@@ -29,8 +29,9 @@ struct Layout {
     // nC...{block}c for a tensor of `rank` dims.
     static Layout blocked(int rank, int64_t block);
 
-    // In a list of operands: any one layout, the same for all operands so marked. Never that of a tensor in memory.
-    static Layout same() { return {.opaque = "same"}; }
+    // In a list of operands: any one layout, the same for all operands so marked, with the same number. Never that of a tensor in memory.
+    static Layout same(int number = 0) { return {.opaque = number == 0 ? "same" : "same" + std::to_string(number)}; }
+    bool is_same() const { return opaque.rfind("same", 0) == 0; }
 
     bool is_plain() const { return order.empty() && inner.empty() && opaque.empty(); }
     // "plain", "nhwc", "nchw16c" style text, dims written as a, b, c, ...

@@ -60,20 +60,6 @@ const vec::VectorKernels& vector_kernels() {
     return best;
 }
 
-bool is_relu(const Problem& problem, size_t step) {
-    const Op& op = problem.steps[step].op;
-    if (const auto* unary = std::get_if<UnaryOp>(&op)) return unary->kind == Unary::Relu;
-    if (const auto* grad = std::get_if<UnaryGradOp>(&op)) return grad->kind == Unary::Relu;
-    return false;
-}
-
-const Operand& operand(const KernelRequest& request, int tensor) {
-    const Problem& problem = request.problem;
-    CONVOY_CHECK(!is_inside(problem, tensor), "tensor {} of {} is no operand", tensor, text_of(problem));
-    return is_input(problem, tensor) ? request.inputs.at(static_cast<size_t>(tensor))
-                                     : request.outputs.at(static_cast<size_t>(tensor - problem.inputs));
-}
-
 Candidate candidate_of(const Problem& problem, const CpuContext& context, const Offer& offer) {
     constexpr double kBytesPerSecond = 8e9, kCall = 1e-6;
     Candidate candidate;

@@ -11,6 +11,8 @@
 #include "kernels/cpu/implementation.h"
 #include "kernels/cpu/own_implementations.h"
 #include "kernels/cpu/vector/kernels.h"
+#include "kernels/function_kernel.h"
+#include "kernels/patterns.h"
 
 namespace convoy::cpu {
 
@@ -33,46 +35,8 @@ Case dropout_case();
 // The best table of kernels for this machine.
 const vec::VectorKernels& vector_kernels();
 
-template <class Fn>
-class FunctionKernel final : public Kernel {
-  public:
-    explicit FunctionKernel(Fn fn) : fn_(std::move(fn)) {}
-    void run(const StepContext& context) override { fn_(context); }
+// --- Reading problems: kernels/patterns.h, and -------------------------------------------------------------------------------------
 
-  private:
-    Fn fn_;
-};
-// A kernel that calls fn(context).
-template <class Fn>
-std::unique_ptr<Kernel> make_kernel(Fn fn) {
-    return std::make_unique<FunctionKernel<Fn>>(std::move(fn));
-}
-
-// --- Reading problems -----------------------------------------------------------------------------------------------------------
-
-// Whether the problem's steps are these ops, in this order.
-template <class... Ops>
-bool steps_are(const Problem& problem) {
-    if (problem.steps.size() != sizeof...(Ops)) return false;
-    size_t i = 0;
-    return (std::holds_alternative<Ops>(problem.steps[i++].op) && ...);
-}
-template <class SomeOp>
-const SomeOp& op_of(const Problem& problem, size_t step = 0) {
-    return std::get<SomeOp>(problem.steps[step].op);
-}
-// The tensor that is an operand of a step.
-inline int input_of(const Problem& problem, size_t step, size_t i) { return problem.steps[step].inputs[i]; }
-inline int output_of(const Problem& problem, size_t step, size_t i = 0) { return problem.steps[step].outputs[i]; }
-inline bool is_input(const Problem& problem, int tensor) { return tensor < problem.inputs; }
-inline bool is_output(const Problem& problem, int tensor) { return tensor >= problem.inputs && tensor < problem.inputs + problem.outputs; }
-inline bool is_inside(const Problem& problem, int tensor) { return tensor >= problem.inputs + problem.outputs; }
-inline const Shape& shape_of(const Problem& problem, int tensor) { return problem.tensors[static_cast<size_t>(tensor)].shape; }
-// Whether a step is a ReLU, or its gradient.
-bool is_relu(const Problem& problem, size_t step);
-
-// An operand by the number of its tensor. Bug for one that stays inside.
-const Operand& operand(const KernelRequest& request, int tensor);
 inline float* floats(const KernelRequest& request, int tensor) { return static_cast<float*>(operand(request, tensor).data); }
 
 // --- Offering candidates --------------------------------------------------------------------------------------------------------

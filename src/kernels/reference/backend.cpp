@@ -80,6 +80,9 @@ class HostMemory : public Memory {
     explicit HostMemory(int64_t bytes) : buffer_(bytes) {}
     std::byte* data() override { return buffer_.data(); }
     int64_t bytes() const override { return buffer_.bytes(); }
+    void fill(uint8_t byte) override {
+        if (bytes() > 0) std::memset(data(), byte, static_cast<size_t>(bytes()));
+    }
 
   private:
     Buffer buffer_;

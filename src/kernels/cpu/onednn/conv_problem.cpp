@@ -10,53 +10,21 @@ namespace {
 // Post-ops that oneDNN's convolution takes as an activation.
 bool fusable(const UnaryOp& op) { return op.kind == Unary::Relu || op.kind == Unary::LeakyRelu; }
 
-const Shape& shape_in(const Problem& problem, int tensor) { return problem.tensors[static_cast<size_t>(tensor)].shape; }
-
 }  // namespace
 
 std::optional<ConvProblem> recognise(const Problem& problem) {
-    const auto& first = problem.steps[0];
-    ConvProblem conv{};
-    int result = first.outputs[0];
-    size_t next = 1;
-    if (const auto* op = std::get_if<ConvOp>(&first.op)) {
-        conv = {Direction::Forward, op->window, op->groups, first.inputs[0], first.inputs[1], result};
-        if (next < problem.steps.size() && std::holds_alternative<BiasOp>(problem.steps[next].op)) {
-            const auto& step = problem.steps[next++];
-            if (step.inputs[0] != result || problem.tensors[static_cast<size_t>(step.inputs[1])].shape.size() != 1) return std::nullopt;
-            conv.bias = step.inputs[1];
-            result = step.outputs[0];
-        }
-        if (next < problem.steps.size()) {
-            const auto* unary = std::get_if<UnaryOp>(&problem.steps[next].op);
-            if (!unary || !fusable(*unary) || problem.steps[next].inputs[0] != result) return std::nullopt;
-            conv.activation = unary;
-            result = problem.steps[next++].outputs[0];
-        }
-        conv.y = result;
-    } else if (const auto* dx = std::get_if<ConvGradInputOp>(&first.op)) {
-        conv = {Direction::GradInput, dx->window, dx->groups, result, first.inputs[1], first.inputs[0]};
-    } else if (const auto* dw = std::get_if<ConvGradWeightOp>(&first.op)) {
-        conv = {Direction::GradWeight, dw->window, dw->groups, first.inputs[0], result, first.inputs[1]};
-        if (next < problem.steps.size()) {
-            const auto* bias = std::get_if<BiasGradOp>(&problem.steps[next].op);
-            if (!bias || bias->axis != 1 || bias->rank != 1 || problem.steps[next].inputs[0] != conv.y) return std::nullopt;
-            conv.bias = problem.steps[next++].outputs[0];
-        }
-    } else {
-        return std::nullopt;
-    }
-    if (next != problem.steps.size()) return std::nullopt;
+    const auto conv = conv_problem(problem);
+    if (!conv || (conv->activation && !fusable(*conv->activation))) return std::nullopt;
     for (const auto& t : problem.tensors)
         if (t.dtype != DType::f32) return std::nullopt;
-    for (const auto* pad : {&conv.window.pad_lo, &conv.window.pad_hi})
+    for (const auto* pad : {&conv->window.pad_lo, &conv->window.pad_hi})
         for (const int64_t p : *pad)
             if (p < 0) return std::nullopt;  // cropping is left to the reference
     return conv;
 }
 
 ConvDescriber::ConvDescriber(const ConvProblem& conv, const Problem& problem)
-    : ConvDescriber(conv, Shapes{shape_in(problem, conv.x), shape_in(problem, conv.w), shape_in(problem, conv.y)}) {}
+    : ConvDescriber(conv, Shapes{shape_of(problem, conv.x), shape_of(problem, conv.w), shape_of(problem, conv.y)}) {}
 
 ConvDescriber::ConvDescriber(const ConvProblem& conv, const Shapes& shapes)
     : conv_(conv), x_(shapes.x), y_(shapes.y), w_(shapes.w), grouped_(shapes.w) {

@@ -8,20 +8,9 @@
 #include <vector>
 
 #include "kernels/cpu/onednn/common.h"
+#include "kernels/patterns.h"
 
 namespace convoy::cpu {
-
-enum class Direction { Forward, GradInput, GradWeight };
-
-// A convolution found in a problem: which tensors of the problem are x, w, y (or their gradients), and what is fused to it.
-struct ConvProblem {
-    Direction direction;
-    Window window;
-    int64_t groups;
-    int x, w, y;    // tensors of the problem
-    int bias = -1;  // or its gradient
-    const UnaryOp* activation = nullptr;
-};
 
 // Nothing when the problem is no convolution, has other types than f32, or needs what the library lacks (cropping).
 std::optional<ConvProblem> recognise(const Problem& problem);

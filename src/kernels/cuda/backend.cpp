@@ -1,0 +1,113 @@
+// The cuda backend: memory of one GPU, kernels in one stream, and a step recorded as a CUDA graph.
+#include <mutex>
+
+#include "base/error.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/family.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/recording.h"
+#include "kernels/cuda/target.h"
+#include "kernels/registry.h"
+
+namespace convoy {
+
+namespace {
+
+using cuda::Device;
+
+class CudaBackend : public Backend {
+  public:
+    explicit CudaBackend(int device) : device_(device), staging_(device_) {}
+
+    const Target& target() const override { return target_; }
+    std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<cuda::DeviceMemory>(device_, bytes); }
+
+    std::unique_ptr<Kernel> prepare(const KernelRequest& request) override {
+        device_.use();
+        for (const cuda::Family& family : cuda::families()) {
+            if (request.algorithm.substr(0, request.algorithm.find(':')) != family.name) continue;
+            for (const cuda::Case& each : family.cases)
+                if (each.accepts(request.problem)) return each.prepare(request, device_);
+        }
+        CONVOY_CHECK(false, "the cuda backend was asked for {} by \"{}\"", text_of(request.problem), request.algorithm);
+    }
+
+    std::unique_ptr<Kernel> prepare_copy(const Operand& src, const Operand& dst) override {
+        return make_kernel([this, src, dst](const StepContext&) { cuda::start_copy(device_, src, dst); });
+    }
+
+    void upload(const Tensor& src, const Operand& dst) override {
+        check_host_copy(src, dst);
+        if (src.bytes() == 0) return;
+        const std::lock_guard lock(mutex_);
+        device_.use();
+        if (dst.layout.is_plain()) return staging_.to_device(src.data(), static_cast<std::byte*>(dst.data), src.bytes());
+        const Operand plain{scratch(src.bytes()), dst.desc, Layout::plain()};
+        staging_.to_device(src.data(), static_cast<std::byte*>(plain.data), src.bytes());
+        cuda::start_copy(device_, plain, dst);
+    }
+
+    void download(const Operand& src, Tensor& dst) override {
+        check_host_copy(dst, src);
+        if (dst.bytes() == 0) return;
+        const std::lock_guard lock(mutex_);
+        device_.use();
+        Operand plain = src;
+        if (!src.layout.is_plain()) {
+            plain = {scratch(dst.bytes()), src.desc, Layout::plain()};
+            cuda::start_copy(device_, src, plain);
+        }
+        staging_.to_host(static_cast<const std::byte*>(plain.data), dst.data(), dst.bytes());
+    }
+
+    void synchronize() override {
+        device_.use();
+        device_.synchronize();
+    }
+
+    bool on_host() const override { return false; }
+    std::unique_ptr<Kernel> record(std::span<Kernel* const> kernels) override {
+        device_.use();
+        return cuda::record(device_, kernels);
+    }
+
+  private:
+    static void check_host_copy(const Tensor& tensor, const Operand& operand) {
+        CONVOY_CHECK(tensor.dtype() == operand.desc.dtype && tensor.shape() == operand.desc.shape,
+                     "a host tensor {} of {} for an operand {} of {}", to_string(tensor.shape()), name_of(tensor.dtype()),
+                     to_string(operand.desc.shape), name_of(operand.desc.dtype));
+    }
+
+    // Memory for a plain tensor on its way; what used it before comes first in the stream.
+    void* scratch(int64_t bytes) {
+        if (!scratch_ || scratch_->bytes() < bytes) {
+            scratch_.reset();
+            scratch_ = std::make_unique<cuda::DeviceMemory>(device_, bytes);
+        }
+        return scratch_->data();
+    }
+
+    Device device_;
+    cuda::CudaTarget target_;
+    std::mutex mutex_;  // traffic copies from threads of its own
+    cuda::Staging staging_;
+    std::unique_ptr<cuda::DeviceMemory> scratch_;
+};
+
+std::string why_not() {
+    std::string why;
+    return cuda::device_count(why) > 0 ? "" : why;
+}
+
+}  // namespace
+
+BackendEntry cuda_entry() {
+    const std::string why = why_not();
+    return {{"cuda", why.empty(), why.empty() ? cuda::describe_device(0) : why},
+            [](const BackendOptions& options) -> std::unique_ptr<Backend> {
+                if (const std::string reason = why_not(); !reason.empty()) fail("the cuda backend is not ready: {}", reason);
+                return std::make_unique<CudaBackend>(options.device);
+            }};
+}
+
+}  // namespace convoy

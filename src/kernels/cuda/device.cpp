@@ -1,0 +1,119 @@
+#include "kernels/cuda/device.h"
+
+#include "base/error.h"
+#include "kernels/cuda/context.h"
+
+namespace convoy::cuda {
+
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+std::string version_text(int version, int major, int minor) { return fmt::format("{}.{}", version / major, version % major / minor); }
+
+}  // namespace
+
+int device_count(std::string& why) {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess) {
+        cudaGetLastError();
+        int driver = 0;
+        cudaDriverGetVersion(&driver);
+        why = driver == 0 ? "no NVIDIA driver found" : std::string(cudaGetErrorString(status));
+        return 0;
+    }
+    if (count == 0) why = "the driver shows no GPU (CUDA_VISIBLE_DEVICES may hide them)";
+    return count;
+}
+
+std::string describe_device(int number) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+    int driver = 0, runtime = 0;
+    check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+    check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+    const auto cudnn = static_cast<int>(cudnnGetVersion());
+    return fmt::format("{}, {:.1f} GiB; driver {}, runtime {}, cuDNN {}.{}", properties.name,
+                       static_cast<double>(properties.totalGlobalMem) / kGiB, version_text(driver, 1000, 10),
+                       version_text(runtime, 1000, 10), version_text(cudnn, 10000, 100), cudnn % 100);
+}
+
+Device::Device(int number) : number_(number) {
+    std::string why;
+    const int count = device_count(why);
+    require(count > 0, "the cuda backend is not ready: {}", why);
+    require(number >= 0 && number < count, "there is no GPU {}; this machine has {} (0 to {})", number, count, count - 1);
+    use();
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+    require(properties.major >= 9, "{} has compute capability {}.{}; this build has kernels for 9.0 and later", properties.name,
+            properties.major, properties.minor);
+    name_ = properties.name;
+    memory_bytes_ = static_cast<int64_t>(properties.totalGlobalMem);
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    check(cudaMalloc(reinterpret_cast<void**>(&context_), sizeof(StepContext)), "cudaMalloc of the step's context");
+    set_context({});
+}
+
+Device::~Device() {
+    cudaSetDevice(number_);
+    if (stream_) cudaStreamSynchronize(stream_);
+    if (cudnn_) cudnnDestroy(cudnn_);
+    if (blas_) cublasLtDestroy(blas_);
+    cudaFree(context_);
+    if (stream_) cudaStreamDestroy(stream_);
+}
+
+void Device::use() const { check(cudaSetDevice(number_), "cudaSetDevice"); }
+
+cudnnHandle_t Device::cudnn() {
+    if (cudnn_) return cudnn_;
+    check(cudnnCreate(&cudnn_), "cudnnCreate");
+    check(cudnnSetStream(cudnn_, stream_), "cudnnSetStream");
+    return cudnn_;
+}
+
+cublasLtHandle_t Device::blas() {
+    if (!blas_) check(cublasLtCreate(&blas_), "cublasLtCreate");
+    return blas_;
+}
+
+int64_t Device::free_bytes() const {
+    use();
+    size_t available = 0, total = 0;
+    check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+    return static_cast<int64_t>(available);
+}
+
+void Device::synchronize() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+const StepContext* Device::context() {
+    context_wanted_ = true;
+    return context_;
+}
+
+void Device::set_context(const StepContext& context) { start_context_write(context_, context, stream_); }
+
+void Device::begin_recording() {
+    recording_ = true;
+    context_wanted_ = false;
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+}
+
+cudaGraph_t Device::end_recording() {
+    recording_ = false;
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+    return graph;
+}
+
+void Device::abandon_recording() {
+    recording_ = false;
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+}
+
+}  // namespace convoy::cuda

@@ -1,0 +1,70 @@
+// Threads over the elements of an activation, in the order of its memory: a pack of V channels where channels lie last, an element otherwise.
+#pragma once
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/views.h"
+
+namespace convoy::cuda {
+
+struct Position {
+    int64_t n, c;
+    int at[3];
+};
+
+template <bool kLast, int V>
+__device__ __forceinline__ Position position_of(const Volume& v, uint32_t i) {
+    Position p;
+    const auto take = [&](int64_t size) {
+        const uint32_t length = static_cast<uint32_t>(size), at = i % length;
+        i /= length;
+        return static_cast<int>(at);
+    };
+    if constexpr (kLast) p.c = static_cast<int64_t>(take(v.c / V)) * V;
+    p.at[2] = take(v.size[2]);
+    p.at[1] = take(v.size[1]);
+    p.at[0] = take(v.size[0]);
+    if constexpr (!kLast) p.c = take(v.c);
+    p.n = i;
+    return p;
+}
+
+__device__ __forceinline__ int64_t offset_of(const Volume& v, const Position& p) {
+    return p.n * v.stride_n + p.c * v.stride_c + p.at[0] * v.stride[0] + p.at[1] * v.stride[1] + p.at[2] * v.stride[2];
+}
+
+// Calls fn(V, last) with integral constants: how wide a pack two activations with the same channels allow.
+template <class T, class Fn>
+void with_packs(const Volume& x, const Volume& y, const Fn& fn) {
+    constexpr int V = kFullPack<T>;
+    const bool last = x.stride_c == 1 && y.stride_c == 1 && x.c > 1;
+    if (last && x.c % V == 0) return fn(std::integral_constant<int, V>{}, std::bool_constant<true>{});
+    if (last) return fn(std::integral_constant<int, 1>{}, std::bool_constant<true>{});
+    fn(std::integral_constant<int, 1>{}, std::bool_constant<false>{});
+}
+
+inline uint32_t packs_of(const Volume& v, int width) {
+    const int64_t packs = v.n * v.c * v.size[0] * v.size[1] * v.size[2] / width;
+    CONVOY_CHECK(packs < (int64_t{1} << 32), "an activation of {} elements", packs * width);
+    return static_cast<uint32_t>(packs);
+}
+
+// The outputs [first, last] of a window whose windows may hold input i, along dim d.
+struct Covering {
+    int first, last;
+};
+__device__ __forceinline__ Covering covering(const Window3& w, int d, int i, int64_t outputs) {
+    const int ahead = i + w.pad[d] - (w.kernel[d] - 1) * w.dilation[d];
+    const int first = ahead <= 0 ? 0 : (ahead + w.stride[d] - 1) / w.stride[d];
+    const int reach = i + w.pad[d];
+    const int last = reach < 0 ? -1 : min(reach / w.stride[d], static_cast<int>(outputs) - 1);
+    return {first, last};
+}
+// The place in the window of output o that input i has, or -1.
+__device__ __forceinline__ int tap_of(const Window3& w, int d, int i, int o) {
+    const int off = i + w.pad[d] - o * w.stride[d];
+    return off >= 0 && off % w.dilation[d] == 0 && off / w.dilation[d] < w.kernel[d] ? off / w.dilation[d] : -1;
+}
+// The input under place k of the window of output o; outside [0, size) it is padding.
+__device__ __forceinline__ int source_of(const Window3& w, int d, int o, int k) { return o * w.stride[d] - w.pad[d] + k * w.dilation[d]; }
+
+}  // namespace convoy::cuda

@@ -1,0 +1,81 @@
+#include "kernels/cuda/views.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+
+namespace convoy::cuda {
+
+Dims strides_of(const Shape& shape, const Layout& layout) {
+    CONVOY_CHECK(layout.inner.empty() && layout.opaque.empty(), "the cuda backend got layout {}", layout.text());
+    if (layout.order.empty()) return row_major_strides(shape);
+    Dims strides = shape;
+    int64_t stride = 1;
+    for (auto at = layout.order.rbegin(); at != layout.order.rend(); ++at) {
+        strides[*at] = stride;
+        stride *= shape[*at];
+    }
+    return strides;
+}
+
+ChannelView channel_view(const Shape& shape, const Layout& layout) {
+    const int64_t inner = product(shape, 2, shape.size());
+    if (layout.is_plain() && inner != 1) return {shape[0], shape[1], inner};
+    CONVOY_CHECK(layout.is_plain() || layout == Layout::channels_last(shape.size()), "a number per channel in layout {}", layout.text());
+    return {shape[0] * inner, shape[1], 1};
+}
+
+ChannelView channel_view_around(const Shape& shape, int axis, int rank) {
+    return {product(shape, 0, axis), product(shape, axis, axis + rank), product(shape, axis + rank, shape.size())};
+}
+
+Volume volume_of(const Shape& shape, const Layout& layout) {
+    const int rank = shape.size() - 2;
+    CONVOY_CHECK(rank >= 1 && rank <= 3, "an activation of {}", to_string(shape));
+    const Dims strides = strides_of(shape, layout);
+    Volume v{shape[0], shape[1], {1, 1, 1}, strides[0], strides[1], {0, 0, 0}};
+    for (int i = 0; i < rank; ++i) {
+        v.size[3 - rank + i] = shape[2 + i];
+        v.stride[3 - rank + i] = strides[2 + i];
+    }
+    return v;
+}
+
+Window3 window3_of(const Window& window) {
+    Window3 w{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}};
+    for (int i = 0; i < window.rank(); ++i) {
+        const int at = 3 - window.rank() + i;
+        w.kernel[at] = static_cast<int>(window.kernel[i]);
+        w.stride[at] = static_cast<int>(window.stride[i]);
+        w.dilation[at] = static_cast<int>(window.dilation[i]);
+        w.pad[at] = static_cast<int>(window.pad_lo[i]);
+        w.pad_hi[at] = static_cast<int>(window.pad_hi[i]);
+    }
+    return w;
+}
+
+CopyShape copy_shape(const Shape& shape, const Dims& src_strides, const Dims& dst_strides) {
+    std::vector<int> order;
+    for (int d = 0; d < shape.size(); ++d)
+        if (shape[d] != 1) order.push_back(d);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return dst_strides[a] > dst_strides[b]; });
+    CopyShape copy;
+    copy.count = numel(shape);
+    for (const int d : order) {
+        const int last = copy.rank - 1;
+        const bool joins = last >= 0 && copy.src[last] == shape[d] * src_strides[d] && copy.dst[last] == shape[d] * dst_strides[d];
+        const int at = joins ? last : copy.rank++;
+        copy.size[at] = (joins ? copy.size[last] : 1) * shape[d];
+        copy.src[at] = src_strides[d];
+        copy.dst[at] = dst_strides[d];
+    }
+    if (copy.rank == 0) {
+        copy.rank = 1;
+        copy.size[0] = copy.src[0] = copy.dst[0] = 1;
+    }
+    return copy;
+}
+
+}  // namespace convoy::cuda

@@ -1,0 +1,45 @@
+// How a tensor lies in the device's memory, as plain numbers that kernels take by value.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+
+namespace convoy::cuda {
+
+// Strides in elements of a tensor in a layout that is a permutation of its dims. Bug for a blocked or opaque one.
+Dims strides_of(const Shape& shape, const Layout& layout);
+
+// A tensor with a number per channel. Where channels lie last (and in [N, C]) `inner` is 1, and `outer` counts positions.
+struct ChannelView {
+    int64_t outer, channels, inner;
+    int64_t count() const { return outer * channels * inner; }
+    int64_t per_channel() const { return outer * inner; }
+};
+// Of an activation [N, C, ..]; Bug for a layout that is neither plain nor channels-last.
+ChannelView channel_view(const Shape& shape, const Layout& layout);
+// Of a plain tensor, with dims [axis, axis + rank) as its channels.
+ChannelView channel_view_around(const Shape& shape, int axis, int rank);
+
+// An activation [N, C, D, H, W]; spatial dims that it lacks come first with length one.
+struct Volume {
+    int64_t n, c, size[3];
+    int64_t stride_n, stride_c, stride[3];
+};
+Volume volume_of(const Shape& shape, const Layout& layout);
+
+// A window over three spatial dims.
+struct Window3 {
+    int kernel[3], stride[3], dilation[3], pad[3], pad_hi[3];
+};
+Window3 window3_of(const Window& window);
+
+// Which elements a copy takes to where: dims in the order of the destination's memory, slowest first, those that can be joined joined.
+struct CopyShape {
+    int rank = 0;
+    int64_t size[Dims::kMost], src[Dims::kMost], dst[Dims::kMost];
+    int64_t count = 1;
+};
+CopyShape copy_shape(const Shape& shape, const Dims& src_strides, const Dims& dst_strides);
+
+}  // namespace convoy::cuda

@@ -1,0 +1,40 @@
+// Random problems for every op, and for the patterns that backends do in one pass: what a backend is tested with. Inputs are float64 (or indices); a
+// test rounds them to whatever its program stores.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/problem_testing.h"
+#include "model/op.h"
+
+namespace convoy::op_testing {
+
+// One step after the other over named values, as in a graph: elements instead of types.
+struct OpCase {
+    struct Step {
+        Op op;
+        std::vector<int> inputs, outputs;  // numbers of values
+    };
+    std::vector<ValueType> values;  // first the inputs
+    std::vector<Tensor> inputs;
+    std::vector<Step> steps;
+    std::vector<int> outputs;  // values that are wanted; others stay inside
+
+    int input(Element element, Tensor tensor);
+    // Adds a step and returns its first output; the others follow.
+    int step(const Op& op, std::vector<int> from);
+    // As a problem that is stored as the target says.
+    Problem problem(const Target& target, DType compute) const;
+};
+
+struct NamedCase {
+    std::string name;
+    OpCase (*draw)(Draw& draw);
+};
+// At least one for every op.
+const std::vector<NamedCase>& op_cases();
+// Several ops in one problem; a backend may offer no candidate for one.
+const std::vector<NamedCase>& pattern_cases();
+
+}  // namespace convoy::op_testing
