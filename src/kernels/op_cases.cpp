@@ -161,8 +161,18 @@ OpCase bias_grad(Draw& d) {
 
 Shape with_space(Draw& d, const Dims& space) { return join({d.between(1, 4), d.coin() ? 8 * d.between(1, 4) : d.between(1, 9)}, space); }
 
+// Every window of a maximum holds some of the input.
+WindowProblem draw_max_window(Draw& d) {
+    while (true) {
+        WindowProblem p = draw_window(d, {.pad_least = 0, .pad_most = 1});
+        bool inside = true;
+        for (int i = 0; i < p.window.rank(); ++i) inside = inside && std::max(p.window.pad_lo[i], p.window.pad_hi[i]) < p.window.extent(i);
+        if (inside) return p;
+    }
+}
+
 OpCase max_pool(Draw& d) {
-    const auto p = draw_window(d, {.pad_least = 0, .pad_most = 1});
+    const auto p = draw_max_window(d);
     return one(MaxPoolOp{p.window}, {{kReal, d.normal(with_space(d, p.in))}});
 }
 // Places as the reference finds them.
@@ -173,7 +183,7 @@ std::pair<Element, Tensor> where_of(const Window& window, const Tensor& x, const
             ref::testing::run_op(MaxPoolOp{window}, {x}, {TensorDesc::whole(y, DType::f64), TensorDesc::whole(y, stored)})[1]};
 }
 OpCase max_pool_grad(Draw& d) {
-    const auto p = draw_window(d, {.pad_least = 0, .pad_most = 1});
+    const auto p = draw_max_window(d);
     const Shape x = with_space(d, p.in), y = join({x[0], x[1]}, p.out);
     return one(MaxPoolGradOp{p.window, p.in}, {{kReal, d.normal(y)}, where_of(p.window, d.normal(x), y)});
 }
@@ -640,7 +650,7 @@ OpCase masked_bias_grad(Draw& d) {
     return c;
 }
 OpCase masked_max_pool_grad(Draw& d) {
-    const auto p = draw_window(d, {.pad_least = 0, .pad_most = 1});
+    const auto p = draw_max_window(d);
     const Shape x = with_space(d, p.in), y = join({x[0], x[1]}, p.out);
     const UnaryOp after = draw_rectifier(d);
     OpCase c;

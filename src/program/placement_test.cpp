@@ -115,7 +115,8 @@ TEST(PlanSpec, FewFiltersAreReplicated) {
     for (const char* spec : {"channel:8@x", "channel:8@y", "channel:4,filter:2@w"}) {
         const Graph graph = graph_of(8);
         const UniformPlan plan = plan_from_spec(spec, 0, graph);
-        EXPECT_TRUE(std::any_of(plan.unfollowed.begin(), plan.unfollowed.end(), [](const Unfollowed& u) { return u.layer == "fc"; })) << spec;
+        EXPECT_TRUE(std::any_of(plan.unfollowed.begin(), plan.unfollowed.end(), [](const Unfollowed& u) { return u.layer == "fc"; }))
+            << spec;
         EXPECT_NO_THROW(place(graph, plan.plan)) << spec;
     }
 }
