@@ -37,12 +37,12 @@ std::string kind_of(const StateSpec& spec) {
 // A tensor that only the first rank has (`whole`, null elsewhere) to all of them, some rows at a time: `hear` gets each piece in f64 and where it lies.
 void tell(Link* link, const Shape& shape, const Tensor* whole, const std::function<void(const Tensor&, const Box&)>& hear) {
     constexpr int64_t kPieceBytes = 8 << 20;
-    const int64_t rows = shape.size() == 0 ? 1 : shape[0];
+    const int64_t rows = shape.empty() ? 1 : shape[0];
     const int64_t row_bytes = rows == 0 ? 0 : numel(shape) / rows * size_of(DType::f64);
     const int64_t at_once = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(1, row_bytes));
     for (int64_t row = 0; row < rows; row += at_once) {
         Box box = Box::whole(shape);
-        if (shape.size() > 0) box = box.with(0, row, std::min(rows, row + at_once));
+        if (!shape.empty()) box = box.with(0, row, std::min(rows, row + at_once));
         Tensor piece = whole ? part_of(*whole, box).to(DType::f64) : Tensor(box.shape, DType::f64);
         if (link && link->size() > 1) link->everyone().broadcast(piece.data(), piece.numel(), DType::f64, 0);
         hear(piece, box);
@@ -128,7 +128,7 @@ class OneProcess {
 // How far a rank's part of a tensor is from what it hears.
 class Comparison {
   public:
-    Comparison(Tensor found, Box box) : found_(std::move(found)), box_(std::move(box)) {}
+    Comparison(Tensor found, const Box& box) : found_(std::move(found)), box_(box) {}
 
     void hear(const Tensor& piece, const Box& where) {
         const Box common = intersection(box_, where);

@@ -96,7 +96,7 @@ Spec parse(const std::string& text, int ranks, const Graph& graph) {
 class LayerPlanner {
   public:
     LayerPlanner(const Graph& graph, const Node& node, const Spec& spec, std::vector<Unfollowed>& unfollowed)
-        : graph_(graph), node_(node), spec_(spec), unfollowed_(unfollowed) {
+        : node_(node), spec_(spec), unfollowed_(unfollowed) {
         const bool transposed = std::holds_alternative<ConvGradInputOp>(node.op);
         in_dim_ = transposed ? 0 : 1;  // of the weights: the dim of input channels
         if (std::holds_alternative<LocalConvOp>(node.op)) in_dim_ = graph.shape(node.inputs[0]).size() - 1;
@@ -220,7 +220,6 @@ class LayerPlanner {
         return true;
     }
 
-    const Graph& graph_;
     const Node& node_;
     const Spec& spec_;
     std::vector<Unfollowed>& unfollowed_;

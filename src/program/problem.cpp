@@ -6,7 +6,7 @@
 
 namespace convoy {
 
-Problem Problem::single(const Op& op, std::vector<TensorDesc> inputs, std::vector<TensorDesc> outputs, DType compute) {
+Problem Problem::single(const Op& op, const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, DType compute) {
     Problem problem;
     problem.inputs = static_cast<int>(inputs.size());
     problem.outputs = static_cast<int>(outputs.size());

@@ -38,7 +38,7 @@ struct Problem {
     bool operator==(const Problem&) const = default;
 
     // The problem of a single op.
-    static Problem single(const Op& op, std::vector<TensorDesc> inputs, std::vector<TensorDesc> outputs, DType compute);
+    static Problem single(const Op& op, const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs, DType compute);
 };
 
 // "conv + bias + relu"
