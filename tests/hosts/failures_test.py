@@ -109,7 +109,7 @@ class Failures(unittest.TestCase):
         ranks = self.wait_for_steps(3)
         begin = time.time()
         os.kill(ranks[1], signal.SIGSTOP)
-        self.expect_end(begin, r"waited \d+ s in \w+ of layer \"[\w.]+\"", r"rank 1")
+        self.expect_end(begin, r"waited \d+ s in \w+ of layer \"[\w. ]+\"", r"rank 1")
         self.expect_failure(process)
 
     @unittest.skipIf(hosts.missing(), f"no hosts here: {hosts.missing()}")
@@ -121,7 +121,7 @@ class Failures(unittest.TestCase):
             self.wait_for_steps(2)
             begin = time.time()
             two.set_link(1, "down")
-            self.expect_end(begin, r"waited \d+ s in \w+ of layer \"[\w.]+\"", r"rank 1 \(not responding\)")
+            self.expect_end(begin, r"waited \d+ s in \w+ of layer \"[\w. ]+\"", r"rank 1 \(not responding\)")
         process.wait(timeout=END)
 
     @unittest.skipIf(hosts.missing(), f"no hosts here: {hosts.missing()}")
