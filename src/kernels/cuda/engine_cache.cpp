@@ -1,6 +1,5 @@
 #include "kernels/cuda/engine_cache.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/error.h"
@@ -12,9 +11,11 @@ namespace convoy::cuda {
 namespace {
 
 std::string default_path() {
-    if (const char* path = std::getenv("CONVOY_ENGINE_CACHE")) return path;
-    const char* const home = std::getenv("HOME");
-    return home ? std::string(home) + "/.cache/convoy/engines.json" : "";
+    try {
+        return cache_directory() / "engines.json";
+    } catch (const Error&) {
+        return "";
+    }
 }
 
 }  // namespace

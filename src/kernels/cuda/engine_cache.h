@@ -11,7 +11,7 @@ namespace convoy::cuda {
 
 class EngineCache {
   public:
-    // The process's, kept in $CONVOY_ENGINE_CACHE, or else in ~/.cache/convoy/engines.json. A file that cannot be read or written is none.
+    // The process's, kept as engines.json in the cache directory (base/file.h). A file that cannot be read or written is none.
     static EngineCache& shared();
     explicit EngineCache(std::string path);
 
