@@ -1,6 +1,7 @@
 // What a backend offers, as a pure description. The compiler, the tuner and the simulator read only this.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,10 @@
 
 namespace convoy {
 
+// How a candidate's sums come about. Exact: every result is a plain sum of the products that define it. Fast: through a transform (Winograd, Fourier)
+// that saves multiplications and costs digits.
+enum class Numerics : uint8_t { Exact, Fast };
+
 // One way to compute a problem.
 struct Candidate {
     std::string algorithm;
@@ -18,6 +23,13 @@ struct Candidate {
     int64_t workspace_bytes = 0;                // scratch memory during the instruction
     std::vector<std::pair<int, int>> in_place;  // {output, input}: may lie in the same memory, when the input is not read again
     double seconds = 0;                         // a rough estimate, good enough to weigh it against copies between layouts
+    Numerics numerics = Numerics::Exact;
+    double operations = 0;  // multiplications and additions that this way takes; may be more or fewer than the problem's own
+};
+
+// An algorithm that a target has and does not offer for a problem, and why.
+struct Refusal {
+    std::string algorithm, reason;
 };
 
 class Target {
@@ -28,6 +40,8 @@ class Target {
     virtual DType storage(Element element, DType compute) const = 0;
     // All ways to compute the problem, the likely best first. Empty: not as one instruction (a single op is never refused).
     virtual std::vector<Candidate> candidates(const Problem& problem) const = 0;
+    // The algorithms made for problems like this one that do not take it. For people and tests; the compiler never asks.
+    virtual std::vector<Refusal> refusals(const Problem&) const { return {}; }
     // How fast a copy between layouts is, counting what is read and what is written.
     virtual double copy_bytes_per_second() const { return 8e9; }
 };

@@ -37,6 +37,8 @@ class CpuTarget : public Target {
             candidate.seconds = std::max(elements * 10e-9, work_of(problem) / (25e9 * context_.threads));
             all.push_back(std::move(candidate));
         }
+        for (auto& candidate : all)
+            if (candidate.operations == 0) candidate.operations = work_of(problem);
         return all;
     }
 

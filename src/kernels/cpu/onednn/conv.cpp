@@ -118,7 +118,8 @@ class OneDnnConv : public Implementation {
                 workspace += grouped_weights(*conv, describer, d.w).bytes;
             }
             Candidate candidate{.algorithm = fmt::format("{}:{}:{}", name(), v.name, v.y.inner.empty() ? "last" : "blocked"),
-                                .workspace_bytes = workspace};
+                                .workspace_bytes = workspace,
+                                .numerics = v.method == algorithm::convolution_winograd ? Numerics::Fast : Numerics::Exact};
             for (int t = 0; t < problem.inputs + problem.outputs; ++t)
                 (t < problem.inputs ? candidate.inputs : candidate.outputs).push_back(operand_layout(t, *conv, v, weight));
             constexpr double kCall = 1e-6;

@@ -180,7 +180,7 @@ class Winograd3d : public Implementation {
     std::string algorithm(int outputs) const { return fmt::format("{}:d{}", name(), outputs); }
 
     Candidate candidate(const Plan& plan, const Problem& problem, const Layout& layout, const Layout& weight) const {
-        Candidate result{.algorithm = algorithm(plan.transform->outputs)};
+        Candidate result{.algorithm = algorithm(plan.transform->outputs), .numerics = Numerics::Fast};
         for (int t = 0; t < problem.inputs + problem.outputs; ++t) {
             auto& operands = is_input(problem, t) ? result.inputs : result.outputs;
             operands.push_back(t == plan.conv.w ? weight : t == plan.conv.x || t == plan.conv.y ? layout : Layout::plain());
