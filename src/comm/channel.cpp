@@ -93,6 +93,10 @@ void Channel::exchange(std::span<const Outgoing> sends, std::span<const Incoming
     if (!in_time) give_up(exchanged_);
 }
 
+std::string Channel::describe(std::string_view label) {
+    return label.empty() ? "between steps" : fmt::format("of layer \"{}\"", label);
+}
+
 void Channel::give_up(std::span<Posted> posted) {
     std::set<Rank> to, from;
     const std::string label(posted.front().label);
@@ -103,8 +107,8 @@ void Channel::give_up(std::span<Posted> posted) {
     std::vector<std::string> waits;
     if (!from.empty()) waits.push_back("a message from " + describe_missing(transport_, lane_, {from.begin(), from.end()}));
     if (!to.empty()) waits.push_back(describe_missing(transport_, lane_, {to.begin(), to.end()}) + " to take a message");
-    fail("rank {} waited {:.3g} s in a transfer of layer \"{}\" on the {} queue for {}", transport_.rank(),
-         static_cast<double>(limit_.count()) * 1e-3, label, name_of(lane_), fmt::join(waits, " and for "));
+    fail("rank {} waited {:.3g} s in a transfer {} on the {} queue for {}", transport_.rank(), static_cast<double>(limit_.count()) * 1e-3,
+         describe(label), name_of(lane_), fmt::join(waits, " and for "));
 }
 
 }  // namespace convoy

@@ -61,6 +61,8 @@ class Channel {
     void set_label(Label label);
     void set_label(std::string_view layer) { set_label(label_of(layer)); }
     std::string_view label() const { return label_; }
+    // "of layer "conv1"", or "between steps" where no layer is at work.
+    static std::string describe(std::string_view label);
     const std::map<std::string, TrafficCount, std::less<>>& counts() const { return counts_; }
     // Sets all counters to zero and keeps the labels, so that counting allocates nothing from then on.
     void clear_counts();

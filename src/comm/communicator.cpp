@@ -214,8 +214,8 @@ void Communicator::give_up(Traffic kind, const std::vector<Rank>& waiting_for) {
     if (missing.empty() && waiting_for.empty()) who = "all ranks had arrived";
     if (missing.empty() && !waiting_for.empty())
         who = fmt::format("all ranks had arrived, data did not from rank {}", fmt::join(waiting_for, ", "));
-    fail("rank {} waited {:.3g} s in {} of layer \"{}\" on the {} queue (ranks {}); {}", channel_.transport().rank(),
-         static_cast<double>(channel_.limit().count()) * 1e-3, name_of(kind), channel_.label(), name_of(channel_.lane()),
+    fail("rank {} waited {:.3g} s in {} {} on the {} queue (ranks {}); {}", channel_.transport().rank(),
+         static_cast<double>(channel_.limit().count()) * 1e-3, name_of(kind), Channel::describe(channel_.label()), name_of(channel_.lane()),
          fmt::join(group_, ", "), who);
 }
 
