@@ -14,7 +14,8 @@ namespace {
 
 class Choosing {
   public:
-    Choosing(LocalGraph& graph, const Target& target) : graph_(graph), target_(target), fixed_(graph.values.size(), false) {}
+    Choosing(LocalGraph& graph, const Target& target, const Costs& costs)
+        : graph_(graph), target_(target), costs_(costs), fixed_(graph.values.size(), false) {}
 
     void run(const Program* share_state_with) {
         for (auto& value : graph_.values)
@@ -53,9 +54,8 @@ class Choosing {
         }
     }
 
-    // What a copy of this value costs: it is read and written once.
-    double copy_seconds(const LocalValue& v) const {
-        return 2 * static_cast<double>(bytes_of(v.desc.shape, v.desc.dtype, v.layout)) / target_.copy_bytes_per_second();
+    double copy_seconds(const LocalValue& v, const Layout& to, DType type) const {
+        return costs_.copy_seconds({.shape = v.desc.shape, .from_type = v.desc.dtype, .to_type = type, .from = v.layout, .to = to});
     }
 
     // The type in which a candidate wants its i-th input, which is v.
@@ -88,11 +88,11 @@ class Choosing {
             CONVOY_CHECK(candidates[c].inputs.size() == node.inputs.size() && candidates[c].outputs.size() == node.outputs.size(),
                          "candidate {} of {} lists other operands than the problem", candidates[c].algorithm, text_of(node.problem));
             settle_same(node, candidates[c]);
-            double seconds = candidates[c].seconds;
+            double seconds = costs_.seconds(node.problem, candidates[c]);
             for (size_t i = 0; i < node.inputs.size(); ++i) {
                 const LocalValue& in = value(node.inputs[i]);
                 if (fixed_[static_cast<size_t>(node.inputs[i])] && !equivalent(in.desc.shape, in.layout, candidates[c].inputs[i]))
-                    seconds += copy_seconds(in);
+                    seconds += copy_seconds(in, candidates[c].inputs[i], wanted_type(candidates[c], i, node.inputs[i]));
             }
             if (seconds < best_seconds) {
                 best_seconds = seconds;
@@ -185,12 +185,15 @@ class Choosing {
 
     LocalGraph& graph_;
     const Target& target_;
+    const Costs& costs_;
     std::vector<bool> fixed_;
     std::map<int, std::vector<int>> copies_;
 };
 
 }  // namespace
 
-void choose(LocalGraph& graph, const Target& target, const Program* share_state_with) { Choosing(graph, target).run(share_state_with); }
+void choose(LocalGraph& graph, const Target& target, const Costs& costs, const Program* share_state_with) {
+    Choosing(graph, target, costs).run(share_state_with);
+}
 
 }  // namespace convoy

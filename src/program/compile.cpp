@@ -34,7 +34,8 @@ Program compile(const Graph& graph, const Plan& plan, const Target& target, cons
         agreed = compile(graph, plan, target, as_first);
         share = &agreed;
     }
-    choose(local, target, share);
+    const EstimatedCosts estimated(target);
+    choose(local, target, options.costs ? *options.costs : estimated, share);
     Program program = plan_memory(local, options.reuse_memory);
     program.rank = options.rank;
     program.grids = plan.grids;

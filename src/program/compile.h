@@ -7,6 +7,7 @@
 //     plan       memory: lifetimes, in-place, views, offsets
 #pragma once
 
+#include "program/costs.h"
 #include "program/plan.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -19,7 +20,8 @@ struct CompileOptions {
     // Places and layouts that states already have, because another program of this rank on the same state was compiled first. Empty: the compiler
     // chooses.
     const Program* share_state_with = nullptr;
-    bool reuse_memory = true;  // off: every tensor has its own memory (for debugging and for comparing)
+    const Costs* costs = nullptr;  // what candidates are weighed by; none: the target's estimates
+    bool reuse_memory = true;      // off: every tensor has its own memory (for debugging and for comparing)
 };
 
 // Error when the plan or the dtype cannot be done.

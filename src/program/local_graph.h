@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "program/costs.h"
 #include "program/placed_graph.h"
 #include "program/plan.h"
 #include "program/program.h"
@@ -58,7 +59,7 @@ LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan
 void fuse(LocalGraph& graph, const Target& target);
 void bucket(const Graph& whole, LocalGraph& graph);
 void schedule(LocalGraph& graph);
-void choose(LocalGraph& graph, const Target& target, const Program* share_state_with);
+void choose(LocalGraph& graph, const Target& target, const Costs& costs, const Program* share_state_with);
 Program plan_memory(const LocalGraph& graph, bool reuse);
 
 }  // namespace convoy

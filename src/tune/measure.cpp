@@ -1,0 +1,182 @@
+#include "tune/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace convoy {
+
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Positive numbers of ordinary size, so that whatever a kernel does with them (square roots of variances, logarithms) stays finite; integers are zeros,
+// which any index may be.
+Tensor ordinary(const Shape& shape, DType type) {
+    Tensor tensor(shape, is_floating(type) ? DType::f32 : type);
+    if (!is_floating(type)) return tensor;
+    constexpr size_t kDistinct = 100'003;
+    const RandomStream random{.seed = 1, .stream = stream_of("tune")};
+    const auto values = tensor.as<float>();
+    for (size_t i = 0; i < values.size(); ++i)
+        values[i] = i < kDistinct ? 0.5f + static_cast<float>(random.uniform(i)) : values[i - kDistinct];
+    return type == DType::f32 || type == DType::tf32 ? std::move(tensor) : tensor.to(type);
+}
+
+// What a kernel's operands are, and its runs so far.
+struct Contestant {
+    std::unique_ptr<Kernel> kernel;
+    std::vector<double> times;
+    bool out = false;
+
+    double seconds() const {
+        if (times.empty()) return kNever;
+        std::vector<double> sorted = times;
+        std::sort(sorted.begin(), sorted.end());
+        return sorted[(sorted.size() - 1) / 4];
+    }
+};
+
+class Clocked {
+  public:
+    Clocked(Backend& backend, const MeasureOptions& options) : backend_(backend), options_(options) {
+        if (options.cold && backend.on_host()) sweep_.emplace(options.threads);
+    }
+
+    // The seconds of one run. A device is given several at a time, because starting one costs the host more than a small one takes.
+    double run(Kernel& kernel, int times = 1) {
+        if (sweep_) sweep_->run();
+        backend_.synchronize();
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < times; ++i) kernel.run({});
+        backend_.synchronize();
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
+    }
+
+    // Rounds in which all that are still in take turns.
+    void rounds(std::vector<Contestant>& contestants) {
+        const int repeats = backend_.on_host() ? 1 : 10;
+        for (Contestant& c : contestants)
+            if (!c.out) run(*c.kernel);  // libraries load and compile what they need when they first run
+        std::vector<double> spent(contestants.size(), 0);
+        for (int round = 0; round < options_.rounds; ++round) {
+            double best = kNever;
+            bool any = false;
+            for (size_t i = 0; i < contestants.size(); ++i) {
+                Contestant& c = contestants[i];
+                if (!c.out && (c.times.empty() || spent[i] < options_.seconds)) {
+                    c.times.push_back(run(*c.kernel, repeats));
+                    spent[i] += c.times.back() * repeats;
+                    any = true;
+                }
+                if (!c.times.empty()) best = std::min(best, c.seconds());
+            }
+            if (!any) return;
+            // After one round a slow run may have been bad luck; a kernel that is far behind is not.
+            const double margin = round == 0 ? options_.hopeless * options_.hopeless : options_.hopeless;
+            for (Contestant& c : contestants) c.out = c.out || c.seconds() > best * margin;
+        }
+    }
+
+  private:
+    Backend& backend_;
+    const MeasureOptions& options_;
+    std::optional<CacheSweep> sweep_;
+};
+
+}  // namespace
+
+CacheSweep::CacheSweep(int threads) : threads_(threads) {
+    constexpr size_t kEach = size_t{8} << 20;  // bytes of each thread: several times the cache of a core
+    memory_.assign(kEach / sizeof(float) * static_cast<size_t>(threads), 1.0f);
+}
+
+void CacheSweep::run() {
+    const auto each = static_cast<int64_t>(memory_.size()) / threads_;
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int t = 0; t < threads_; ++t) {
+        float* const own = memory_.data() + t * each;
+        for (int64_t i = 0; i < each; i += 4) own[i] += 1;
+    }
+}
+
+Contest::Contest(Backend& backend, const Problem& problem, const MeasureOptions& options)
+    : backend_(backend), problem_(problem), options_(options) {}
+
+Contest::~Contest() = default;
+
+Operand Contest::input(size_t i, const Candidate& candidate) {
+    const TensorDesc& desc = problem_.tensors[i];
+    Operand operand{.desc = desc, .layout = candidate.inputs[i]};
+    if (!candidate.input_types.empty()) operand.desc.dtype = candidate.input_types[i];
+    const DType type = operand.desc.dtype;
+    auto& memory = inputs_[fmt::format("{} {} {}", i, operand.layout.text(), name_of(type))];
+    const bool fresh = !memory;
+    if (fresh) memory = backend_.allocate(bytes_of(desc.shape, type, operand.layout));
+    operand.data = memory->data();
+    if (fresh) {
+        memory->fill(0);  // the padding of blocked layouts
+        backend_.upload(ordinary(desc.shape, type), operand);
+    }
+    return operand;
+}
+
+std::unique_ptr<Kernel> Contest::prepare(const Candidate& candidate, void* workspace) {
+    KernelRequest request{.problem = problem_, .algorithm = candidate.algorithm, .workspace = workspace};
+    for (size_t i = 0; i < candidate.inputs.size(); ++i) request.inputs.push_back(input(i, candidate));
+    for (size_t i = 0; i < candidate.outputs.size(); ++i)
+        request.outputs.push_back({outputs_[i]->data(), problem_.tensors[static_cast<size_t>(problem_.inputs) + i], candidate.outputs[i]});
+    return backend_.prepare(request);
+}
+
+std::vector<double> Contest::run(const std::vector<Candidate>& candidates) {
+    int64_t workspace_bytes = 0;
+    std::vector<int64_t> output_bytes(static_cast<size_t>(problem_.outputs), 0);
+    for (const Candidate& candidate : candidates) {
+        workspace_bytes = std::max(workspace_bytes, candidate.workspace_bytes);
+        for (size_t i = 0; i < output_bytes.size(); ++i) {
+            const TensorDesc& desc = problem_.tensors[static_cast<size_t>(problem_.inputs) + i];
+            output_bytes[i] = std::max(output_bytes[i], bytes_of(desc.shape, desc.dtype, candidate.outputs[i]));
+        }
+    }
+    const auto workspace = workspace_bytes > 0 ? backend_.allocate(workspace_bytes) : nullptr;
+    if (workspace) workspace->fill(0);  // so that the first run does not pay for the pages
+    outputs_.clear();
+    for (const int64_t bytes : output_bytes) {
+        outputs_.push_back(backend_.allocate(bytes));
+        outputs_.back()->fill(0);
+    }
+    std::vector<Contestant> contestants;
+    for (const Candidate& candidate : candidates)
+        contestants.push_back({.kernel = prepare(candidate, workspace ? workspace->data() : nullptr)});
+    Clocked(backend_, options_).rounds(contestants);
+    std::vector<double> seconds;
+    for (const Contestant& c : contestants) seconds.push_back(c.seconds());
+    return seconds;
+}
+
+double measure(Backend& backend, const Problem& problem, const Candidate& candidate, const MeasureOptions& options) {
+    return Contest(backend, problem, options).run({candidate})[0];
+}
+
+double measure_copy(Backend& backend, const CopyProblem& copy, const MeasureOptions& options) {
+    const auto memory = [&](DType type, const Layout& layout) {
+        auto block = backend.allocate(bytes_of(copy.shape, type, layout));
+        block->fill(0);
+        return block;
+    };
+    const auto from = memory(copy.from_type, copy.from), to = memory(copy.to_type, copy.to);
+    const Operand src{from->data(), TensorDesc::whole(copy.shape, copy.from_type), copy.from};
+    const Operand dst{to->data(), TensorDesc::whole(copy.shape, copy.to_type), copy.to};
+    backend.upload(ordinary(copy.shape, copy.from_type), src);
+    std::vector<Contestant> one;
+    one.push_back({.kernel = backend.prepare_copy(src, dst)});
+    Clocked(backend, options).rounds(one);
+    return one[0].seconds();
+}
+
+}  // namespace convoy
