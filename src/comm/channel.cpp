@@ -93,9 +93,7 @@ void Channel::exchange(std::span<const Outgoing> sends, std::span<const Incoming
     if (!in_time) give_up(exchanged_);
 }
 
-std::string Channel::describe(std::string_view label) {
-    return label.empty() ? "between steps" : fmt::format("of layer \"{}\"", label);
-}
+std::string Channel::describe(std::string_view label) { return label.empty() ? "between steps" : fmt::format("of layer \"{}\"", label); }
 
 void Channel::give_up(std::span<Posted> posted) {
     std::set<Rank> to, from;
