@@ -1,0 +1,270 @@
+#include "data/hdf5/hdf5.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <hdf5.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace convoy {
+
+namespace {
+
+// The library prints its errors unless it is told not to; what it has to say goes into our own.
+class Quiet {
+  public:
+    Quiet() {
+        H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
+        H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+    }
+    ~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+    Quiet(const Quiet&) = delete;
+    Quiet& operator=(const Quiet&) = delete;
+
+  private:
+    H5E_auto2_t function_ = nullptr;
+    void* data_ = nullptr;
+};
+
+std::string last_error() {
+    std::string text;
+    const H5E_walk2_t take = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
+        auto& first = *static_cast<std::string*>(out);
+        if (first.empty() && error->desc) first = error->desc;
+        return 0;
+    };
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &text);
+    return text.empty() ? "unknown error" : text;
+}
+
+class Id {
+  public:
+    Id() = default;
+    Id(hid_t value, herr_t (*close)(hid_t)) : value_(value), close_(close) {}
+    ~Id() {
+        if (value_ >= 0) close_(value_);
+    }
+    Id(Id&& other) noexcept : value_(std::exchange(other.value_, -1)), close_(other.close_) {}
+    Id& operator=(Id&& other) noexcept {
+        std::swap(value_, other.value_);
+        std::swap(close_, other.close_);
+        return *this;
+    }
+    hid_t get() const { return value_; }
+    bool valid() const { return value_ >= 0; }
+
+  private:
+    hid_t value_ = -1;
+    herr_t (*close_)(hid_t) = nullptr;
+};
+
+hid_t native(DType type) {
+    switch (type) {
+        case DType::f64: return H5T_NATIVE_DOUBLE;
+        case DType::f32: return H5T_NATIVE_FLOAT;
+        case DType::i64: return H5T_NATIVE_INT64;
+        case DType::i32: return H5T_NATIVE_INT32;
+        case DType::u8: return H5T_NATIVE_UINT8;
+        default: return H5I_INVALID_HID;
+    }
+}
+
+std::optional<DType> kept_type(hid_t type) {
+    const size_t bytes = H5Tget_size(type);
+    if (H5Tget_class(type) == H5T_FLOAT)
+        return bytes == 8 ? std::optional(DType::f64) : bytes <= 4 ? std::optional(DType::f32) : std::nullopt;
+    if (H5Tget_class(type) != H5T_INTEGER) return std::nullopt;
+    const bool is_signed = H5Tget_sign(type) == H5T_SGN_2;
+    if (bytes == 1 && !is_signed) return DType::u8;
+    if (bytes < 4 || (bytes == 4 && is_signed)) return DType::i32;
+    return bytes <= 8 ? std::optional(DType::i64) : std::nullopt;
+}
+
+struct OpenArray {
+    Id dataset;
+    Hdf5Array info;
+};
+
+}  // namespace
+
+bool is_hdf5(std::string_view bytes) { return bytes.substr(0, 8) == "\x89HDF\r\n\x1a\n"; }
+
+struct Hdf5File::Impl {
+    std::string name;
+    Id file;
+    std::map<std::string, OpenArray> arrays;  // closed before the file
+    std::map<std::string, std::string> refused;
+
+    const OpenArray& find(const std::string& array) const {
+        const auto at = arrays.find(array);
+        if (at != arrays.end()) return at->second;
+        const auto why = refused.find(array);
+        require(why == refused.end(), "{}: array \"{}\": {}", name, array, why == refused.end() ? "" : why->second);
+        std::vector<std::string> known;
+        for (const auto& [other, unused] : arrays) known.push_back(other);
+        fail("{}: expected an array \"{}\", found {}", name, array, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+    }
+
+    // Opens one array, or remembers why it cannot be read.
+    void add(const std::string& array) {
+        OpenArray open{Id(H5Dopen2(file.get(), array.c_str(), H5P_DEFAULT), H5Dclose), {}};
+        if (!open.dataset.valid()) return refuse(array, last_error());
+        const Id space(H5Dget_space(open.dataset.get()), H5Sclose), type(H5Dget_type(open.dataset.get()), H5Tclose);
+        if (!space.valid() || !type.valid()) return refuse(array, last_error());
+        const int rank = H5Sget_simple_extent_ndims(space.get());
+        if (rank < 0 || rank > Dims::kMost) return refuse(array, fmt::format("expected at most {} dims, found {}", Dims::kMost, rank));
+        std::array<hsize_t, Dims::kMost> sizes{};
+        H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr);
+        for (int d = 0; d < rank; ++d) open.info.shape.push_back(static_cast<int64_t>(sizes[static_cast<size_t>(d)]));
+        const auto kept = kept_type(type.get());
+        if (!kept) return refuse(array, "expected numbers (8, 16, 32 or 64 bits), found another type");
+        open.info.dtype = *kept;
+        open.info.element_bytes = static_cast<int64_t>(H5Tget_size(type.get()));
+        arrays.emplace(array, std::move(open));
+    }
+    void refuse(const std::string& array, const std::string& why) { refused.emplace(array, why); }
+};
+
+Hdf5File::Hdf5File(const std::filesystem::path& path) : impl_(std::make_unique<Impl>()) {
+    const Quiet quiet;
+    impl_->name = path.string();
+    require(std::filesystem::exists(path), "cannot open {}: there is no such file", path.string());
+    // Boxes are read with exactly the bytes that they need: the library's own reading ahead would read the neighbours' as well.
+    const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_sieve_buf_size(access.get(), 1);
+    impl_->file = Id(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+    require(impl_->file.valid(), "{}: not a readable HDF5 file: {}", path.string(), last_error());
+    const H5L_iterate_t note = [](hid_t, const char* name, const H5L_info_t*, void* out) -> herr_t {
+        static_cast<std::vector<std::string>*>(out)->emplace_back(name);
+        return 0;
+    };
+    std::vector<std::string> links;
+    require(H5Literate(impl_->file.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, note, &links) >= 0, "{}: damaged HDF5 file: {}",
+            path.string(), last_error());
+    for (const std::string& link : links) {
+        H5O_info_t object;
+        if (H5Oget_info_by_name2(impl_->file.get(), link.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
+            impl_->refuse(link, last_error());
+        else if (object.type == H5O_TYPE_DATASET)
+            impl_->add(link);
+    }
+}
+
+Hdf5File::~Hdf5File() = default;
+Hdf5File::Hdf5File(Hdf5File&&) noexcept = default;
+Hdf5File& Hdf5File::operator=(Hdf5File&&) noexcept = default;
+
+std::vector<std::string> Hdf5File::names() const {
+    std::vector<std::string> result;
+    for (const auto& [name, unused] : impl_->arrays) result.push_back(name);
+    return result;
+}
+
+const Hdf5Array& Hdf5File::array(const std::string& name) const { return impl_->find(name).info; }
+
+std::optional<int64_t> Hdf5File::attribute(const std::string& array, const std::string& name) const {
+    const Quiet quiet;
+    const hid_t dataset = impl_->find(array).dataset.get();
+    if (H5Aexists(dataset, name.c_str()) <= 0) return std::nullopt;
+    const Id attribute(H5Aopen(dataset, name.c_str(), H5P_DEFAULT), H5Aclose);
+    require(attribute.valid(), "{}: attribute \"{}\" of \"{}\": {}", impl_->name, name, array, last_error());
+    const Id space(H5Aget_space(attribute.get()), H5Sclose), type(H5Aget_type(attribute.get()), H5Tclose);
+    require(H5Sget_simple_extent_npoints(space.get()) == 1 && H5Tget_class(type.get()) == H5T_INTEGER,
+            "{}: attribute \"{}\" of \"{}\": expected one integer", impl_->name, name, array);
+    int64_t value = 0;
+    require(H5Aread(attribute.get(), H5T_NATIVE_INT64, &value) >= 0, "{}: attribute \"{}\" of \"{}\": {}", impl_->name, name, array,
+            last_error());
+    return value;
+}
+
+void Hdf5File::read(const std::string& name, const Box& box, DType type, void* out) const {
+    const Quiet quiet;
+    const OpenArray& open = impl_->find(name);
+    CONVOY_CHECK(contains(Box::whole(open.info.shape), box), "{}: box {} of \"{}\" {}", impl_->name, to_string(box), name,
+                 to_string(open.info.shape));
+    if (box.empty()) return;
+    const Id space(H5Dget_space(open.dataset.get()), H5Sclose);
+    const int rank = box.shape.size();
+    std::array<hsize_t, Dims::kMost> start{}, count{};
+    for (int d = 0; d < rank; ++d) {
+        start[static_cast<size_t>(d)] = static_cast<hsize_t>(box.origin[d]);
+        count[static_cast<size_t>(d)] = static_cast<hsize_t>(box.shape[d]);
+    }
+    const Id memory(rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, count.data(), nullptr), H5Sclose);
+    if (rank > 0) H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
+    require(H5Dread(open.dataset.get(), native(type), memory.get(), space.get(), H5P_DEFAULT, out) >= 0, "{}: cannot read \"{}\": {}",
+            impl_->name, name, last_error());
+}
+
+Tensor Hdf5File::read(const std::string& name, const Box& box) const {
+    Tensor tensor(box.shape, array(name).dtype);
+    read(name, box, tensor.dtype(), tensor.data());
+    return tensor;
+}
+
+struct Hdf5Writer::Impl {
+    std::filesystem::path path;
+    Id file;
+};
+
+Hdf5Writer::Hdf5Writer(std::filesystem::path path) : impl_(std::make_unique<Impl>()) {
+    const Quiet quiet;
+    impl_->path = std::move(path);
+    constexpr size_t kGrowth = size_t{1} << 20;
+    const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_fapl_core(access.get(), kGrowth, false);
+    // The name is never opened: the file lives in memory. It must be another for each file that is open.
+    const std::string name = fmt::format("{}@{}", impl_->path.string(), static_cast<const void*>(this));
+    impl_->file = Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()), H5Fclose);
+    require(impl_->file.valid(), "{}: cannot make an HDF5 file: {}", impl_->path.string(), last_error());
+}
+
+Hdf5Writer::~Hdf5Writer() = default;
+
+void Hdf5Writer::write(const std::string& name, const Tensor& tensor, const Shape& chunk) {
+    const Quiet quiet;
+    const hid_t type = native(tensor.dtype());
+    require(type >= 0, "{}: cannot write \"{}\": HDF5 files here hold f64, f32, i64, i32 or u8, not {}", impl_->path.string(), name,
+            name_of(tensor.dtype()));
+    const auto sizes = [](const Shape& shape) {
+        std::vector<hsize_t> result(shape.begin(), shape.end());
+        return result;
+    };
+    const auto extent = sizes(tensor.shape());
+    const Id space(extent.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(tensor.shape().size(), extent.data(), nullptr), H5Sclose);
+    const Id layout(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    if (!chunk.empty()) {
+        H5Pset_chunk(layout.get(), chunk.size(), sizes(chunk).data());
+        H5Pset_deflate(layout.get(), 1);
+    }
+    const Id dataset(H5Dcreate2(impl_->file.get(), name.c_str(), type, space.get(), H5P_DEFAULT, layout.get(), H5P_DEFAULT), H5Dclose);
+    require(dataset.valid(), "{}: cannot write \"{}\": {}", impl_->path.string(), name, last_error());
+    require(H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data()) >= 0, "{}: cannot write \"{}\": {}",
+            impl_->path.string(), name, last_error());
+}
+
+void Hdf5Writer::attribute(const std::string& array, const std::string& name, int64_t value) {
+    const Quiet quiet;
+    const Id dataset(H5Dopen2(impl_->file.get(), array.c_str(), H5P_DEFAULT), H5Dclose), space(H5Screate(H5S_SCALAR), H5Sclose);
+    CONVOY_CHECK(dataset.valid(), "{}: an attribute of \"{}\", which was not written", impl_->path.string(), array);
+    const Id attribute(H5Acreate2(dataset.get(), name.c_str(), H5T_NATIVE_INT64, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
+    require(attribute.valid() && H5Awrite(attribute.get(), H5T_NATIVE_INT64, &value) >= 0,
+            "{}: cannot write attribute \"{}\" of \"{}\": {}", impl_->path.string(), name, array, last_error());
+}
+
+void Hdf5Writer::commit() {
+    const Quiet quiet;
+    H5Fflush(impl_->file.get(), H5F_SCOPE_GLOBAL);
+    const auto size = H5Fget_file_image(impl_->file.get(), nullptr, 0);
+    require(size > 0, "{}: cannot make an HDF5 file: {}", impl_->path.string(), last_error());
+    std::string bytes(static_cast<size_t>(size), '\0');
+    require(H5Fget_file_image(impl_->file.get(), bytes.data(), bytes.size()) == size, "{}: cannot make an HDF5 file: {}",
+            impl_->path.string(), last_error());
+    write_file(impl_->path, bytes);
+}
+
+}  // namespace convoy

@@ -1,0 +1,26 @@
+// For builds without libjpeg-turbo.
+#include "base/error.h"
+#include "data/jpeg/jpeg.h"
+
+namespace convoy {
+
+namespace {
+
+[[noreturn]] void absent(const std::string& name) {
+    fail("{}: this build cannot read or write JPEG; install libjpeg-turbo (Debian: libturbojpeg0-dev) and build again", name);
+}
+
+}  // namespace
+
+struct JpegDecoder::Impl {};
+JpegDecoder::JpegDecoder() = default;
+JpegDecoder::~JpegDecoder() = default;
+JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
+JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
+
+bool is_jpeg(std::string_view bytes) { return bytes.substr(0, 3) == "\xff\xd8\xff"; }
+ImageSize JpegDecoder::size(std::string_view, const std::string& name) { absent(name); }
+void JpegDecoder::decode(std::string_view, int, Pixels&, const std::string& name) { absent(name); }
+std::string encode_jpeg(const Pixels&, int) { absent("JPEG"); }
+
+}  // namespace convoy
