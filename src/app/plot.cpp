@@ -5,17 +5,12 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <png.h>
-
-#include "app/font.h"
-#include "base/error.h"
-#include "base/file.h"
 
 namespace convoy {
 
 namespace {
 
-constexpr int kPanelWidth = 640, kHeight = 440, kScale = 2;  // characters are drawn at this scale
+constexpr int kPanelWidth = 640, kHeight = 440;
 constexpr int kLeft = 100, kRight = 24, kTop = 56, kBottom = 64;
 constexpr Color kInk{40, 44, 52}, kGrid{226, 228, 232}, kAxis{150, 154, 160};
 constexpr double kLine = 2.4;  // width of a curve
@@ -27,50 +22,6 @@ struct Range {
         high = std::max(high, value);
     }
 };
-
-class Canvas {
-  public:
-    Canvas(int width, int height)
-        : image_{width, height, std::vector<uint8_t>(static_cast<size_t>(width) * static_cast<size_t>(height) * 3, 255)} {}
-
-    Image take() { return std::move(image_); }
-
-    void blend(int x, int y, Color color, double cover) {
-        if (x < 0 || y < 0 || x >= image_.width || y >= image_.height || cover <= 0) return;
-        uint8_t* const pixel = &image_.rgb[(static_cast<size_t>(y) * static_cast<size_t>(image_.width) + static_cast<size_t>(x)) * 3];
-        const auto mix = [cover](uint8_t old, uint8_t now) {
-            return static_cast<uint8_t>(std::lround(old + (now - old) * std::min(1.0, cover)));
-        };
-        pixel[0] = mix(pixel[0], color.red);
-        pixel[1] = mix(pixel[1], color.green);
-        pixel[2] = mix(pixel[2], color.blue);
-    }
-
-    // A segment with round ends; a pixel is covered by how far it lies inside.
-    void line(double x0, double y0, double x1, double y1, double width, Color color) {
-        const double reach = width / 2 + 1, dx = x1 - x0, dy = y1 - y0, length = dx * dx + dy * dy;
-        for (int y = static_cast<int>(std::min(y0, y1) - reach); y <= std::max(y0, y1) + reach; ++y)
-            for (int x = static_cast<int>(std::min(x0, x1) - reach); x <= std::max(x0, x1) + reach; ++x) {
-                const double along = length > 0 ? std::clamp(((x - x0) * dx + (y - y0) * dy) / length, 0.0, 1.0) : 0;
-                blend(x, y, color, width / 2 + 0.5 - std::hypot(x - x0 - along * dx, y - y0 - along * dy));
-            }
-    }
-
-    void text(int x, int y, const std::string& text, Color color) {
-        for (const char character : text) {
-            const auto columns = glyph(character);
-            for (int c = 0; c < kGlyphWidth * kScale; ++c)
-                for (int r = 0; r < kGlyphHeight * kScale; ++r)
-                    if ((columns[static_cast<size_t>(c / kScale)] >> (r / kScale) & 1) != 0) blend(x + c, y + r, color, 1);
-            x += (kGlyphWidth + 1) * kScale;
-        }
-    }
-
-  private:
-    Image image_;
-};
-
-int text_width(const std::string& text) { return static_cast<int>(text.size()) * (kGlyphWidth + 1) * kScale; }
 
 // What the y axis measures.
 double height_of(const Panel& panel, double y) { return panel.logarithmic ? std::log10(y) : y; }
@@ -133,11 +84,6 @@ void draw_panel(Canvas& canvas, int origin, const Panel& panel, const std::strin
 
 }  // namespace
 
-Color Image::at(int x, int y) const {
-    const size_t i = (static_cast<size_t>(y) * static_cast<size_t>(width) + static_cast<size_t>(x)) * 3;
-    return {rgb[i], rgb[i + 1], rgb[i + 2]};
-}
-
 std::vector<double> ticks(double low, double high, int count) {
     const double rough = (high - low) / count, power = std::pow(10, std::floor(std::log10(rough)));
     const double lead = rough / power, step = power * (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 5 ? 5 : 10);
@@ -161,23 +107,6 @@ Image plot(const std::vector<Panel>& panels, const std::string& x_label) {
     Canvas canvas(kPanelWidth * std::max(1, static_cast<int>(panels.size())), kHeight);
     for (size_t i = 0; i < panels.size(); ++i) draw_panel(canvas, static_cast<int>(i) * kPanelWidth, panels[i], x_label);
     return canvas.take();
-}
-
-void write_png(const std::filesystem::path& path, const Image& image) {
-    png_image header{};
-    header.version = PNG_IMAGE_VERSION;
-    header.width = static_cast<png_uint_32>(image.width);
-    header.height = static_cast<png_uint_32>(image.height);
-    header.format = PNG_FORMAT_RGB;
-    std::string bytes;
-    const auto encode = [&](void* memory, png_alloc_size_t size) {  // without memory: only how much it takes
-        const bool done = png_image_write_to_memory(&header, memory, &size, 0, image.rgb.data(), 0, nullptr) != 0;
-        require(done, "{}: cannot encode the picture: {}", path.string(), header.message);
-        return size;
-    };
-    bytes.resize(encode(nullptr, 0));
-    bytes.resize(encode(bytes.data(), bytes.size()));
-    write_file(path, bytes);
 }
 
 }  // namespace convoy
