@@ -115,7 +115,9 @@ int run_app(int argc, const char* const* argv) {
     std::vector<Command> commands{add_train(program), add_eval(program), add_plan(program), add_check(program),
                                   add_show(program),  add_run(program),  add_grad(program)};
     CLI::App& bench = add_bench(program);
-    commands.insert(commands.end(), {add_bench_step(bench), add_bench_comm(bench), add_info(program), add_version(program)});
+    CLI::App& data = add_data(program);
+    commands.insert(commands.end(), {add_bench_step(bench), add_bench_comm(bench), add_bench_data(bench), add_data_show(data),
+                                     add_info(program), add_version(program)});
     try {
         program.parse(argc, argv);
         if (!program.get_subcommands().empty()) return run_command(commands);

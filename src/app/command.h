@@ -24,6 +24,9 @@ Command add_grad(CLI::App& program);
 CLI::App& add_bench(CLI::App& program);  // to which these add themselves:
 Command add_bench_step(CLI::App& bench);
 Command add_bench_comm(CLI::App& bench);
+Command add_bench_data(CLI::App& bench);
+CLI::App& add_data(CLI::App& program);  // to which these add themselves:
+Command add_data_show(CLI::App& data);
 Command add_info(CLI::App& program);
 Command add_version(CLI::App& program);
 

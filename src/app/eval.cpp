@@ -20,8 +20,10 @@ namespace {
 struct EvalArguments {
     CommonOptions common;
     RankOptions ranks;
-    std::string what, data, data_dir, weights, checkpoint, split = "test";
-    int64_t samples = 0;
+    std::string what, data, data_dir, weights, checkpoint, split = "test", normalize;
+    int64_t samples = 0, resize = 0;
+    int data_workers = 0;
+    bool strict = false;
     const CLI::App* parser = nullptr;
 
     bool given(const char* option) const { return parser->count(option) > 0; }
@@ -58,6 +60,11 @@ TrainConfig config_for(const EvalArguments& arguments, bool directory, const std
         config.data.name = arguments.data;
         config.data.path = "";
     }
+    if (arguments.given("--normalize")) config.data.normalize = arguments.normalize;
+    if (arguments.given("--resize")) config.data.resize = arguments.resize;
+    if (arguments.given("--data-workers")) config.data.workers = arguments.data_workers;
+    if (arguments.strict) config.data.strict = true;
+    config.data.augment = "none";
     if (arguments.given("--data-dir")) config.data.path = arguments.data_dir;
     if (arguments.samples > 0) {
         (arguments.split == "train" ? config.data.most_train : config.data.most_test) = arguments.samples;
@@ -155,9 +162,16 @@ Command add_eval(CLI::App& program) {
     parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name, or the directory of a run or a checkpoint")
         ->option_text(" ")
         ->required();
-    parser->add_option("--data", arguments->data, "mnist, synthetic, or a directory with IDX files (default: what the run was trained on)")
-        ->option_text("D");
+    parser->add_option("--data", arguments->data, "mnist, synthetic, or a path (default: what the run was trained on)")->option_text("D");
     parser->add_option("--data-dir", arguments->data_dir, "Where the files of mnist are (default: the usual places)")->option_text("DIR");
+    parser
+        ->add_option("--normalize", arguments->normalize, "As for `train` (default: as the run was trained, or what is usual for the data)")
+        ->option_text("WHAT");
+    allow_whole(parser->add_option("--resize", arguments->resize, "Short side of pictures before the centre crop")->option_text("R"), 1);
+    allow_whole(
+        parser->add_option("--data-workers", arguments->data_workers, "Threads of each rank that read and decode ahead")->option_text("N"),
+        1);
+    parser->add_flag("--strict", arguments->strict, "A picture that cannot be read is an error, instead of being skipped");
     add_weights(*parser, arguments->weights);
     parser->add_option("--checkpoint", arguments->checkpoint, "The directory of a run (its newest checkpoint) or of a checkpoint")
         ->option_text("DIR");

@@ -27,6 +27,8 @@ std::string rate(double samples_per_s) {
                                  : fmt::format("{} samples/s", grouped(static_cast<int64_t>(samples_per_s)));
 }
 
+std::string waited(double seconds) { return fmt::format("data wait {}", short_time(seconds)); }
+
 // "loss 0.1234", and the accuracy where there is one.
 std::string quality(const std::string& of, double loss, const std::optional<double>& accuracy) {
     std::string text = fmt::format("{}loss {:.4f}", of, loss);
@@ -56,6 +58,7 @@ std::string bar_line(const StepReport& report, int width) {
     if (report.epoch_accuracy) parts.push_back("acc " + percent(*report.epoch_accuracy));
     parts.push_back("ETA " + short_time(report.eta_s));
     parts.push_back(rate(report.samples_per_s));
+    parts.push_back(waited(report.data_wait_s));
     std::string tail;
     const auto room = [&] { return width - static_cast<int>(head.size() + tail.size()); };
     for (const std::string& part : parts)
@@ -72,15 +75,18 @@ std::string bar_line(const StepReport& report, int width) {
 }
 
 std::string plain_line(const StepReport& report) {
-    return fmt::format("epoch {}/{}  batch {}/{}  {}  {}  ETA {}", report.epoch, report.epochs, report.batch, report.batches,
-                       quality("", report.epoch_loss, report.epoch_accuracy), rate(report.samples_per_s), short_time(report.eta_s));
+    return fmt::format("epoch {}/{}  batch {}/{}  {}  {}  {}  ETA {}", report.epoch, report.epochs, report.batch, report.batches,
+                       quality("", report.epoch_loss, report.epoch_accuracy), rate(report.samples_per_s), waited(report.data_wait_s),
+                       short_time(report.eta_s));
 }
 
 std::string epoch_line(const EpochReport& report) {
     std::string line =
         fmt::format("epoch {}/{}  {}", report.epoch, report.epochs, quality("train ", report.train_loss, report.train_accuracy));
     if (report.validation) line += "  " + quality("test ", report.validation->loss, report.validation->accuracy);
-    return line + fmt::format("  {}  {}", rate(report.samples_per_s), short_time(report.seconds));
+    line += fmt::format("  {}  {}  {}", rate(report.samples_per_s), short_time(report.seconds), waited(report.data_wait_s));
+    if (report.skipped > 0) line += fmt::format("  {} pictures skipped", grouped(report.skipped));
+    return line;
 }
 
 ProgressDisplay::ProgressDisplay(const Output& output)
@@ -99,6 +105,11 @@ void ProgressDisplay::on_start(const TrainStart& start) {
     print(fmt::format("backend {}, {}, {} thread{}{}; memory {} for steps, {} of state", config.backend, name_of(config.dtype),
                       config.threads, config.threads == 1 ? "" : "s", config.ranks > 1 ? " for each rank" : "", bytes(start.arena_bytes),
                       bytes(start.state_bytes)));
+    const auto words = [](const std::string& text) { return text.empty() ? "as they are" : text; };
+    if (!start.train_transforms.empty() || !start.test_transforms.empty())
+        print(fmt::format("samples of {}; training: {}; testing: {}; {} thread{} reading ahead", to_string(config.input),
+                          words(start.train_transforms), words(start.test_transforms), start.data_workers,
+                          start.data_workers == 1 ? "" : "s"));
     if (config.ranks > 1) print(plan_text(start));
     if (!config.run_dir.empty()) print(fmt::format("everything goes to {}", config.run_dir));
     if (start.first_step > 0) print(fmt::format("going on after step {}", grouped(start.first_step)));

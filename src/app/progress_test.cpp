@@ -16,13 +16,14 @@ StepReport half_way() {
             .epoch_loss = 0.25,
             .epoch_accuracy = 0.9731,
             .samples_per_s = 12345.6,
+            .data_wait_s = 1.5,
             .eta_s = 42};
 }
 
 TEST(BarLine, SaysEverythingWhereThereIsRoom) {
-    const std::string line = bar_line(half_way(), 120);
-    for (const char* part :
-         {"epoch 1/2", "50%", "loss 0.2500", "acc 97.31 %", "ETA 42 s", "12,345 samples/s", "[===================>                    ]"})
+    const std::string line = bar_line(half_way(), 140);
+    for (const char* part : {"epoch 1/2", "50%", "loss 0.2500", "acc 97.31 %", "ETA 42 s", "12,345 samples/s", "data wait 1.5 s",
+                             "[===================>                    ]"})
         EXPECT_NE(line.find(part), std::string::npos) << part << " in " << line;
 }
 
@@ -36,7 +37,7 @@ TEST(EpochLine, LeavesOutWhatARegressionHasNot) {
     const EpochReport report{
         .epoch = 1, .epochs = 1, .train_loss = 0.5, .validation = EvalResult{.loss = 0.75}, .samples_per_s = 10, .seconds = 3};
     const std::string line = epoch_line(report);
-    EXPECT_EQ(line, "epoch 1/1  train loss 0.5000  test loss 0.7500  10.0 samples/s  3.0 s");
+    EXPECT_EQ(line, "epoch 1/1  train loss 0.5000  test loss 0.7500  10.0 samples/s  3.0 s  data wait 0.0 s");
 }
 
 }  // namespace

@@ -77,6 +77,8 @@ Json document(const TrainStart& start, const TrainResult& result, const std::str
             {"samples_per_s", result.samples_per_s},
             {"seconds", result.seconds},
             {"data_wait_s", result.data_wait_s},
+            {"read_bytes", result.read_bytes},
+            {"skipped", result.skipped},
             {"steps", result.steps},
             {"epochs", result.epochs},
             {"stopped_early", result.stopped_early},
@@ -118,6 +120,9 @@ void summarise(const Output& output, const std::string& program, const TrainConf
     output.line("Training loss  {:.6g}", result.train_loss);
     output.line("Time           {}, {} samples/s while training", short_time(result.seconds),
                 grouped(static_cast<int64_t>(result.samples_per_s)));
+    output.line("Data           {} read by all ranks, {} waited for{}", short_bytes(static_cast<double>(result.read_bytes)),
+                short_time(result.data_wait_s),
+                result.skipped > 0 ? fmt::format("; {} pictures could not be read and were skipped", grouped(result.skipped)) : "");
     output.line("Run            {}: metrics.jsonl, config.json, checkpoints/{}", config.run_dir, curves.empty() ? "" : ", curves.png");
     if (result.stopped_early) return;
     output.line("\nWhat to try next:");

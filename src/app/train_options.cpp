@@ -37,10 +37,28 @@ class Adder {
 
 void add_data(Adder& adder, TrainArguments& a) {
     DataConfig& data = a.values.data;
-    adder.add("--data", data.name, "D", "mnist, synthetic, or a directory with IDX files (default: mnist)",
+    adder.add("--data", data.name, "D",
+              "mnist, synthetic, or a path: folders of pictures, IDX, CIFAR, npy, npz, HDF5 or tar (default: mnist)",
               [&](TrainConfig& c) { c.data.name = data.name; });
     adder.add("--data-dir", data.path, "DIR", "Where the files of mnist are (default: the usual places)",
               [&](TrainConfig& c) { c.data.path = data.path; });
+    adder.add("--augment", data.augment, "LIST",
+              "What training does at random: none, or some of random-resized-crop, random-crop[:PAD], flip, rot90, jitter[:X] (default: "
+              "random-resized-crop,flip for pictures in files, random-crop:4,flip for CIFAR, else none)",
+              [&](TrainConfig& c) { c.data.augment = data.augment; });
+    adder.add(
+        "--normalize", data.normalize, "WHAT",
+        "none, imagenet, cifar, mnist, or MEANS/DEVIATIONS by channel (default: imagenet for pictures in files, cifar, mnist, else none)",
+        [&](TrainConfig& c) { c.data.normalize = data.normalize; });
+    allow_whole(adder.add("--resize", data.resize, "R", "Short side of pictures before a crop (default: 256 where the input is 224)",
+                          [&](TrainConfig& c) { c.data.resize = data.resize; }),
+                1);
+    allow_whole(adder.add("--data-workers", data.workers, "N",
+                          "Threads of each rank that read and decode ahead (default: as many as compute for pictures in files, else 1)",
+                          [&](TrainConfig& c) { c.data.workers = data.workers; }),
+                1);
+    adder.flag("--strict", a.strict, "A picture that cannot be read ends the run, instead of being skipped",
+               [](TrainConfig& c) { c.data.strict = true; });
     const auto limit = [](TrainConfig& c, int64_t DataConfig::*most, int64_t DataConfig::*made, int64_t count) {
         c.data.*(c.data.name == "synthetic" ? made : most) = count;
     };

@@ -24,7 +24,7 @@ struct TrainArguments {
     TrainConfig values;  // what was given; fields that were not are meaningless
     std::string optimizer = "momentum", schedule = "constant";
     int64_t train_samples = 0, test_samples = 0;
-    bool no_validation = false, no_dropout = false;
+    bool no_validation = false, no_dropout = false, strict = false;
     const CLI::Option* resume_option = nullptr;
 
     // In the order in which they are to be applied; those whose option was given.

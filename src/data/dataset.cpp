@@ -9,20 +9,31 @@ namespace convoy {
 
 namespace {
 
-class Subset final : public Dataset {
+// Samples of another dataset, by a rule that gives their numbers there.
+template <class Rule>
+class Selected final : public Dataset {
   public:
-    Subset(std::unique_ptr<Dataset> whole, int64_t first, int64_t count) : whole_(std::move(whole)), first_(first), count_(count) {}
+    Selected(std::unique_ptr<Dataset> whole, int64_t count, Rule rule) : whole_(std::move(whole)), count_(count), rule_(rule) {}
 
     const DatasetInfo& info() const override { return whole_->info(); }
     int64_t size() const override { return count_; }
-    void read_sample(int64_t index, int64_t row, Tensor& input, Tensor& target) const override {
-        whole_->read_sample(first_ + index, row, input, target);
+    std::unique_ptr<Scratch> make_scratch() const override { return whole_->make_scratch(); }
+    int64_t read_sample(SampleId id, const SampleOut& out, Scratch* scratch) const override {
+        return whole_->read_sample({rule_(id.index), id.epoch}, out, scratch);
     }
+    std::string describe(int64_t index) const override { return whole_->describe(rule_(index)); }
+    std::vector<SkippedSample> skipped() const override { return whole_->skipped(); }
 
   private:
     std::unique_ptr<Dataset> whole_;
-    int64_t first_, count_;
+    int64_t count_;
+    Rule rule_;
 };
+
+template <class Rule>
+std::unique_ptr<Dataset> selected(std::unique_ptr<Dataset> whole, int64_t count, Rule rule) {
+    return std::make_unique<Selected<Rule>>(std::move(whole), count, rule);
+}
 
 bool is_real(DType type) { return type == DType::f32 || type == DType::f64; }
 
@@ -61,6 +72,8 @@ void require_valid(const DatasetInfo& info) {
     }
     require(info.classes >= 1 && info.classes <= INT32_MAX, "dataset \"{}\": expected at least one class, found {}", info.name,
             info.classes);
+    require(info.class_names.empty() || static_cast<int64_t>(info.class_names.size()) == info.classes,
+            "dataset \"{}\": expected a name for each of {} classes, found {}", info.name, info.classes, info.class_names.size());
     const Shape expected = info.target == TargetKind::Voxel ? info.input.slice(1) : Shape{};
     require(info.target_shape == expected, "dataset \"{}\": {} labels for input {} have target shape {}, found {}", info.name,
             name_of(info.target), to_string(info.input), to_string(expected), to_string(info.target_shape));
@@ -73,28 +86,45 @@ Tensor make_input(const DatasetInfo& info, int64_t count, DType type) {
 
 Tensor make_target(const DatasetInfo& info, int64_t count, DType type) {
     CONVOY_CHECK(is_real(type), "target for input of {}", name_of(type));
-    return Tensor(join({count}, info.target_shape), info.target == TargetKind::Regression ? type : DType::i32);
+    return Tensor(join({count}, info.target_shape), target_type(info, type));
 }
 
-void Dataset::read(std::span<const int64_t> indices, Tensor& input, Tensor& target) const {
+DType target_type(const DatasetInfo& info, DType type) { return info.target == TargetKind::Regression ? type : DType::i32; }
+
+std::string Dataset::describe(int64_t index) const { return fmt::format("sample {}, {}", index, to_string(info().input)); }
+
+void Dataset::read(std::span<const int64_t> indices, Tensor& input, Tensor& target, int64_t epoch) const {
     const DatasetInfo& of = info();
     const auto count = static_cast<int64_t>(indices.size());
     CONVOY_CHECK(is_real(input.dtype()) && is_batch_of(of.input, input) && input.shape()[0] >= count,
                  "reading {} samples of \"{}\" into {} {}", count, of.name, name_of(input.dtype()), to_string(input.shape()));
-    CONVOY_CHECK(target.dtype() == (of.target == TargetKind::Regression ? input.dtype() : DType::i32) &&
-                     is_batch_of(of.target_shape, target) && target.shape()[0] >= count,
+    CONVOY_CHECK(target.dtype() == target_type(of, input.dtype()) && is_batch_of(of.target_shape, target) && target.shape()[0] >= count,
                  "reading {} targets of \"{}\" into {} {}", count, of.name, name_of(target.dtype()), to_string(target.shape()));
     const int64_t samples = size();
     for (const int64_t index : indices)
         CONVOY_CHECK(index >= 0 && index < samples, "sample {} of the {} of \"{}\"", index, samples, of.name);
-    for (int64_t row = 0; row < count; ++row) read_sample(indices[static_cast<size_t>(row)], row, input, target);
+    const auto scratch = make_scratch();
+    SampleOut out{.type = input.dtype(), .input_box = Box::whole(of.input), .target_box = Box::whole(of.target_shape)};
+    for (int64_t row = 0; row < count; ++row) {
+        out.input = input.data() + row * numel(of.input) * size_of(input.dtype());
+        out.target = target.data() + row * numel(of.target_shape) * size_of(target.dtype());
+        read_sample({indices[static_cast<size_t>(row)], epoch}, out, scratch.get());
+    }
 }
 
 std::unique_ptr<Dataset> subset(std::unique_ptr<Dataset> whole, int64_t first, int64_t count) {
     const int64_t size = whole->size();
     require(first >= 0 && count >= 1 && first <= size - count, "dataset \"{}\": samples {} to {} were asked for, but it has {}",
             whole->info().name, first, first + count - 1, size);
-    return std::make_unique<Subset>(std::move(whole), first, count);
+    return selected(std::move(whole), count, [first](int64_t i) { return first + i; });
+}
+
+std::unique_ptr<Dataset> one_of_ten(std::unique_ptr<Dataset> whole, Split split) {
+    const int64_t size = whole->size(), tests = size / 10;
+    require(tests >= 1, "dataset \"{}\" has no test split, and with {} samples too few to take one out of ten for it", whole->info().name,
+            size);
+    if (split == Split::Test) return selected(std::move(whole), tests, [](int64_t i) { return 10 * i + 9; });
+    return selected(std::move(whole), size - tests, [](int64_t i) { return i + i / 9; });
 }
 
 }  // namespace convoy

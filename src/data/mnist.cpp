@@ -1,54 +1,12 @@
 #include "data/mnist.h"
 
-#include <array>
-#include <cmath>
-
 #include "base/error.h"
 #include "data/idx.h"
+#include "data/planar_images.h"
 
 namespace convoy {
 
 namespace {
-
-class IdxDataset final : public Dataset {
-  public:
-    IdxDataset(Tensor images, Tensor labels, const IdxOptions& options) : images_(std::move(images)), labels_(std::move(labels)) {
-        info_ = {.name = options.name,
-                 .input = {1, images_.shape()[1], images_.shape()[2]},
-                 .target = TargetKind::Class,
-                 .target_shape = {},
-                 .classes = options.classes};
-        for (size_t pixel = 0; pixel < values_.size(); ++pixel) {
-            values_[pixel] = (static_cast<double>(pixel) / 255 - options.mean) / options.deviation;
-            float_values_[pixel] = static_cast<float>(values_[pixel]);
-        }
-    }
-
-    const DatasetInfo& info() const override { return info_; }
-    int64_t size() const override { return images_.shape()[0]; }
-
-    void read_sample(int64_t index, int64_t row, Tensor& input, Tensor& target) const override {
-        target.as<int32_t>()[static_cast<size_t>(row)] = labels_.as<int32_t>()[static_cast<size_t>(index)];
-        if (input.dtype() == DType::f64)
-            convert(index, row, input.as<double>(), values_);
-        else
-            convert(index, row, input.as<float>(), float_values_);
-    }
-
-  private:
-    template <class T>
-    void convert(int64_t index, int64_t row, std::span<T> out, const std::array<T, 256>& values) const {
-        const int64_t pixels = numel(info_.input);
-        const uint8_t* src = images_.as<uint8_t>().data() + index * pixels;
-        T* dst = out.data() + row * pixels;
-        for (int64_t i = 0; i < pixels; ++i) dst[i] = values[src[i]];
-    }
-
-    Tensor images_, labels_;  // u8 [n, h, w], i32 [n]
-    DatasetInfo info_;
-    std::array<double, 256> values_;  // of each pixel's byte
-    std::array<float, 256> float_values_;
-};
 
 std::string stem(Split split, const char* rest) { return (split == Split::Train ? "train-" : "t10k-") + std::string(rest); }
 
@@ -67,8 +25,6 @@ std::filesystem::path images_file(const std::filesystem::path& directory, Split 
 std::unique_ptr<Dataset> open_idx(const std::filesystem::path& images, const std::filesystem::path& labels, const IdxOptions& options) {
     require(options.classes >= 1 && options.classes <= INT32_MAX, "{}: expected at least one class, found {}", images.string(),
             options.classes);
-    require(std::isfinite(options.mean) && std::isfinite(options.deviation) && options.deviation > 0,
-            "{}: expected a finite mean and a positive deviation, found {} and {}", images.string(), options.mean, options.deviation);
     Tensor pixels = read_idx(images);
     const Shape shape = pixels.shape();
     require(pixels.dtype() == DType::u8 && shape.size() == 3, "{}: expected images of u8 with 3 dims (count, height, width), found {} {}",
@@ -84,7 +40,8 @@ std::unique_ptr<Dataset> open_idx(const std::filesystem::path& images, const std
     for (size_t i = 0; i < values.size(); ++i)
         require(values[i] >= 0 && values[i] < options.classes, "{}: label {} is {}; expected labels in 0..{}", labels.string(), i,
                 values[i], options.classes - 1);
-    return std::make_unique<IdxDataset>(std::move(pixels), std::move(classes), options);
+    return make_planar_images(pixels.reshaped({shape[0], 1, shape[1], shape[2]}), std::move(classes),
+                              {.name = options.name, .classes = options.classes}, options.transform);
 }
 
 std::unique_ptr<Dataset> open_idx_directory(const std::filesystem::path& directory, Split split, const IdxOptions& options) {
@@ -92,8 +49,8 @@ std::unique_ptr<Dataset> open_idx_directory(const std::filesystem::path& directo
     return open_idx(images, labels, options);
 }
 
-std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Split split) {
-    auto dataset = open_idx_directory(directory, split, {.name = "mnist"});
+std::unique_ptr<Dataset> open_mnist(const std::filesystem::path& directory, Split split, const IdxOptions& options) {
+    auto dataset = open_idx_directory(directory, split, options);
     const Shape& input = dataset->info().input;
     require(input == Shape{1, 28, 28}, "{}: expected MNIST images of 28x28 pixels, found {}", images_file(directory, split).string(),
             to_string(input.slice(1)));

@@ -18,7 +18,7 @@ class MnistTest : public DataFilesTest {
 TEST_F(MnistTest, ReadsNormalisedSamples) {
     const auto images = put("images", encode_idx(Tensor::of<uint8_t>({3, 1, 2}, {0, 255, 51, 102, 7, 9})));
     const auto labels = put("labels", encode_idx(Tensor::of<uint8_t>({3}, {2, 0, 1})));
-    const auto data = open_idx(images, labels, {.name = "tiny", .classes = 3, .mean = 0.5, .deviation = 0.25});
+    const auto data = open_idx(images, labels, {.name = "tiny", .classes = 3, .transform = {.normalize = {{0.5}, {0.25}}}});
     EXPECT_EQ(data->size(), 3);
     EXPECT_EQ(data->info(), (DatasetInfo{"tiny", {1, 1, 2}, TargetKind::Class, {}, 3}));
     Tensor input = make_input(data->info(), 3, DType::f64), target = make_target(data->info(), 3, DType::f64);

@@ -1,6 +1,9 @@
 #include "data/npy.h"
 
 #include <charconv>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "base/file.h"
 #include "data/bytes.h"
@@ -25,23 +28,70 @@ void from_bool(const char* data, Tensor& tensor) {
     for (auto& value : tensor.as<uint8_t>()) value = *data++ != 0;
 }
 
+float from_half(uint16_t half) {
+    const int exponent = half >> 10 & 31, mantissa = half & 1023;
+    const float sign = half >> 15 ? -1.0F : 1.0F;
+    if (exponent == 31) return mantissa ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+    return sign *
+           (exponent ? std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25) : std::ldexp(static_cast<float>(mantissa), -24));
+}
+
+struct Half {
+    uint16_t bits;
+};
+struct Boolean {
+    uint8_t byte;
+};
+
+template <class Out, class Stored>
+Out value_of(Stored stored) {
+    if constexpr (std::is_same_v<Stored, Half>)
+        return static_cast<Out>(from_half(stored.bits));
+    else if constexpr (std::is_same_v<Stored, Boolean>)
+        return static_cast<Out>(stored.byte != 0);
+    else if constexpr (std::is_same_v<Out, int32_t> && std::is_same_v<Stored, int64_t>)
+        return stored < 0 || stored > std::numeric_limits<int32_t>::max() ? -1 : static_cast<int32_t>(stored);
+    else
+        return static_cast<Out>(stored);
+}
+
+template <class Out, class Stored>
+void convert_run(const char* data, int64_t count, std::byte* out) {
+    if constexpr (std::is_same_v<Out, Stored>) {
+        std::memcpy(out, data, static_cast<size_t>(count) * sizeof(Out));
+    } else {
+        auto* const to = reinterpret_cast<Out*>(out);
+        for (int64_t i = 0; i < count; ++i) to[i] = value_of<Out>(load_little<Stored>(data + i * static_cast<int64_t>(sizeof(Stored))));
+    }
+}
+
+template <class Stored>
+void convert_to(const char* data, int64_t count, DType type, std::byte* out) {
+    if (type == DType::f64) return convert_run<double, Stored>(data, count, out);
+    if (type == DType::f32) return convert_run<float, Stored>(data, count, out);
+    CONVOY_CHECK(type == DType::i32, "numbers of a file as {}", name_of(type));
+    if constexpr (std::is_integral_v<Stored> || std::is_same_v<Stored, Boolean>) return convert_run<int32_t, Stored>(data, count, out);
+    raise_bug(__FILE__, __LINE__, "integers", "labels from real numbers");
+}
+
 struct Type {
     std::string_view name;
     int64_t bytes;
     DType kept;
     void (*decode)(const char* data, Tensor& tensor);
+    void (*convert)(const char* data, int64_t count, DType type, std::byte* out);
 };
 
-constexpr std::array<Type, 10> kTypes{{{"<f8", 8, DType::f64, copy},
-                                       {"<f4", 4, DType::f32, copy},
-                                       {"<f2", 2, DType::f16, copy},
-                                       {"<i8", 8, DType::i64, copy},
-                                       {"<i4", 4, DType::i32, copy},
-                                       {"|u1", 1, DType::u8, copy},
-                                       {"|b1", 1, DType::u8, from_bool},
-                                       {"<i2", 2, DType::i32, widen<int16_t>},
-                                       {"|i1", 1, DType::i32, widen<int8_t>},
-                                       {"<u2", 2, DType::i32, widen<uint16_t>}}};
+constexpr std::array<Type, 10> kTypes{{{"<f8", 8, DType::f64, copy, convert_to<double>},
+                                       {"<f4", 4, DType::f32, copy, convert_to<float>},
+                                       {"<f2", 2, DType::f16, copy, convert_to<Half>},
+                                       {"<i8", 8, DType::i64, copy, convert_to<int64_t>},
+                                       {"<i4", 4, DType::i32, copy, convert_to<int32_t>},
+                                       {"|u1", 1, DType::u8, copy, convert_to<uint8_t>},
+                                       {"|b1", 1, DType::u8, from_bool, convert_to<Boolean>},
+                                       {"<i2", 2, DType::i32, widen<int16_t>, convert_to<int16_t>},
+                                       {"|i1", 1, DType::i32, widen<int8_t>, convert_to<int8_t>},
+                                       {"<u2", 2, DType::i32, widen<uint16_t>, convert_to<uint16_t>}}};
 
 struct Header {
     std::string descr;
@@ -187,10 +237,7 @@ Tensor from_fortran_order(const Tensor& columns, const Shape& shape) {
 
 }  // namespace
 
-Tensor read_npy(const std::filesystem::path& path) {
-    const MappedFile file(path);
-    const std::string name = path.string();
-    const std::string_view bytes = file.bytes();
+NpyView view_npy(std::string_view bytes, const std::string& name) {
     require(bytes.substr(0, kMagic.size()) == kMagic.substr(0, bytes.size()), "{}: not an npy file: expected it to begin with \\x93NUMPY",
             name);
     require(bytes.size() >= 10, "{}: truncated npy header: expected at least 10 bytes, found {}", name, bytes.size());
@@ -208,11 +255,25 @@ Tensor read_npy(const std::filesystem::path& path) {
     const auto found = static_cast<int64_t>(data.size());
     require(found == *expected, "{}: {}: expected {} bytes of data for shape {}, found {}", name,
             found < *expected ? "truncated" : "trailing bytes", *expected, to_string(header.shape), found);
-    Shape stored = header.shape;
-    if (header.fortran) std::reverse(stored.begin(), stored.end());
-    Tensor tensor(stored, type.kept);
-    type.decode(data.data(), tensor);
-    return header.fortran ? from_fortran_order(tensor, header.shape) : tensor;
+    return {header.shape, type.kept, type.bytes, header.fortran, data, static_cast<int>(&type - kTypes.data())};
+}
+
+void NpyView::convert(int64_t first, int64_t count, DType to, std::byte* out) const {
+    kTypes[static_cast<size_t>(type)].convert(data.data() + first * element_bytes, count, to, out);
+}
+
+Tensor decode_npy(std::string_view bytes, const std::string& name) {
+    const NpyView view = view_npy(bytes, name);
+    Shape stored = view.shape;
+    if (view.fortran) std::reverse(stored.begin(), stored.end());
+    Tensor tensor(stored, view.kept);
+    kTypes[static_cast<size_t>(view.type)].decode(view.data.data(), tensor);
+    return view.fortran ? from_fortran_order(tensor, view.shape) : tensor;
+}
+
+Tensor read_npy(const std::filesystem::path& path) {
+    const MappedFile file(path);
+    return decode_npy(file.bytes(), path.string());
 }
 
 void write_npy(const std::filesystem::path& path, const Tensor& tensor) {

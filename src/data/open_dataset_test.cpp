@@ -44,14 +44,15 @@ TEST_F(OpenDatasetTest, MessagesSayWhereItLooked) {
     expect_parts(message, {"mnist", "train-images-idx3-ubyte.gz", "nowhere\n", "nowhere/mnist"});
     expect_parts(error_of([&] { open_dataset("mnits", Split::Train, {}); }),
                  {"unknown dataset \"mnits\"", "synthetic", "did you mean \"mnist\"?"});
-    expect_parts(error_of([&] { open_dataset(dir_.string(), Split::Train, {}); }), {"train-images-idx3-ubyte"});
+    std::filesystem::create_directories(dir_ / "none");
+    expect_parts(error_of([&] { open_dataset((dir_ / "none").string(), Split::Train, {}); }), {"images-idx3-ubyte", "an empty directory"});
     expect_parts(error_of([&] { open_dataset(put("file", "x").string(), Split::Train, {}); }), {"file", "directory"});
 }
 
 TEST_F(OpenDatasetTest, ADirectoryOfIdxFiles) {
     put_images(dir_, 5, 7);
-    const auto data = open_dataset(dir_.string(), Split::Train, {.idx = {.name = "mine", .classes = 2}});
-    EXPECT_EQ(data->info(), (DatasetInfo{"mine", {1, 7, 7}, TargetKind::Class, {}, 2}));
+    const auto data = open_dataset(dir_.string(), Split::Train, {.classes = 2});
+    EXPECT_EQ(data->info(), (DatasetInfo{dir_.string(), {1, 7, 7}, TargetKind::Class, {}, 2, {}, "normalize mnist"}));
     EXPECT_EQ(data->size(), 5);
 }
 

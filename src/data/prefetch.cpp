@@ -2,13 +2,44 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "base/error.h"
 
 namespace convoy {
 
+BatchPart whole_batch(const DatasetInfo& info, int64_t count) {
+    std::vector<int64_t> rows(static_cast<size_t>(count));
+    std::iota(rows.begin(), rows.end(), int64_t{0});
+    return {{rows, Box::whole(info.input)}, {rows, Box::whole(info.target_shape)}};
+}
+
+Prefetcher::Layout Prefetcher::layout_of(const std::optional<BatchPart>& part, int64_t count) const {
+    const DatasetInfo& info = dataset_.info();
+    Layout layout{part ? *part : whole_batch(info, count), {}};
+    const auto place = [](const TensorPart& of, int64_t row) {
+        const auto at = std::lower_bound(of.rows.begin(), of.rows.end(), row);
+        return at != of.rows.end() && *at == row ? at - of.rows.begin() : int64_t{-1};
+    };
+    for (int64_t row = 0; row < count; ++row) {
+        const Row r{row, place(layout.part.input, row), place(layout.part.target, row)};
+        if (r.input >= 0 || r.target >= 0) layout.rows.push_back(r);
+    }
+    const auto inside = [&](const TensorPart& of, const Shape& shape) {
+        return of.rows.empty() || (of.rows.back() < count && contains(Box::whole(shape), of.box));
+    };
+    CONVOY_CHECK(inside(layout.part.input, info.input) && inside(layout.part.target, info.target_shape),
+                 "a part of \"{}\" that it does not have", info.name);
+    return layout;
+}
+
 Prefetcher::Prefetcher(const Dataset& dataset, const BatchOrder& order, const PrefetchOptions& options)
-    : dataset_(dataset), order_(order), position_(options.start), end_epoch_(options.end_epoch) {
+    : dataset_(dataset),
+      order_(order),
+      position_(options.start),
+      end_epoch_(options.end_epoch),
+      type_(options.type),
+      workers_count_(options.workers) {
     const DatasetInfo& info = dataset.info();
     require(order.samples() == dataset.size(), "dataset \"{}\" has {} samples, but the order of its batches is for {}", info.name,
             dataset.size(), order.samples());
@@ -16,9 +47,23 @@ Prefetcher::Prefetcher(const Dataset& dataset, const BatchOrder& order, const Pr
             "dataset \"{}\": cannot start at epoch {}, batch {}; an epoch has {} batches of {}", info.name, position_.epoch,
             position_.batch, order.batches(), order.batch_size());
     require(options.depth >= 2, "prefetching needs at least 2 batches, found {}", options.depth);
-    for (int i = 0; i < options.depth; ++i)
-        ring_.push_back({{}, 0, make_input(info, order.batch_size(), options.type), make_target(info, order.batch_size(), options.type)});
-    worker_ = std::thread([this] { work(); });
+    require(options.workers >= 1, "prefetching needs at least 1 worker, found {}", options.workers);
+    const int64_t rest = order.samples() % order.batch_size();
+    full_ = layout_of(options.full, order.batch_size());
+    if (rest > 0) last_ = layout_of(options.last, rest);
+    const auto batch_for = [&](const Layout& layout) {
+        const auto tensor = [](const TensorPart& part, DType type) {
+            return Tensor(join({static_cast<int64_t>(part.rows.size())}, part.box.shape), type);
+        };
+        return Batch{.input = tensor(layout.part.input, type_), .target = tensor(layout.part.target, target_type(info, type_))};
+    };
+    for (int i = 0; i < options.depth; ++i) {
+        Slot& added = ring_.emplace_back();
+        added.full = batch_for(full_);
+        if (rest > 0) added.last = batch_for(last_);
+        added.samples.reserve(static_cast<size_t>(order.batch_size()));
+    }
+    for (int i = 0; i < workers_count_; ++i) workers_.emplace_back([this] { work(); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -26,53 +71,107 @@ Prefetcher::~Prefetcher() {
         const std::lock_guard lock(mutex_);
         stop_ = true;
     }
-    freed_.notify_one();
-    worker_.join();
+    freed_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+}
+
+// Batch taken_ - 1 is in use until the consumer has the next one. After an error nothing new is begun.
+bool Prefetcher::may_begin() const {
+    return !broken_ && position_.epoch < end_epoch_ && begun_ < std::max<int64_t>(taken_ - 1, 0) + static_cast<int64_t>(ring_.size());
+}
+
+void Prefetcher::begin_batch() {
+    Slot& next = slot(begun_);
+    const auto samples = order_.indices(position_);
+    next.samples.assign(samples.begin(), samples.end());
+    const auto count = static_cast<int64_t>(samples.size());
+    next.layout = count == order_.batch_size() ? &full_ : &last_;
+    next.batch = count == order_.batch_size() ? &next.full : &next.last;
+    next.batch->position = position_;
+    next.batch->count = count;
+    next.batch->bytes = 0;
+    next.given = next.done = 0;
+    position_ = order_.next(position_);
+    ++begun_;
+}
+
+void Prefetcher::read_rows(Slot& from, int64_t first, int64_t end, Scratch* scratch) {
+    const BatchPart& part = from.layout->part;
+    SampleOut out{.type = type_, .input_box = part.input.box, .target_box = part.target.box};
+    const int64_t input_bytes = numel(out.input_box.shape) * size_of(type_);
+    const int64_t target_bytes = numel(out.target_box.shape) * size_of(from.batch->target.dtype());
+    int64_t bytes = 0, at = first, failed = -1;
+    std::exception_ptr error;
+    try {
+        for (; at < end; ++at) {
+            const Row& row = from.layout->rows[static_cast<size_t>(at)];
+            out.input = row.input < 0 ? nullptr : from.batch->input.data() + row.input * input_bytes;
+            out.target = row.target < 0 ? nullptr : from.batch->target.data() + row.target * target_bytes;
+            bytes += dataset_.read_sample({from.samples[static_cast<size_t>(row.row)], from.batch->position.epoch}, out, scratch);
+        }
+    } catch (...) {
+        error = std::current_exception();
+        failed = at;
+    }
+    const std::lock_guard lock(mutex_);
+    from.batch->bytes += bytes;
+    from.done += end - first;
+    if (error && (from.failed < 0 || failed < from.failed)) {
+        from.failed = failed;
+        from.error = error;
+        broken_ = true;
+    }
+    if (from.done == from.rows()) filled_.notify_one();
 }
 
 void Prefetcher::work() {
-    const auto slots = static_cast<int64_t>(ring_.size());
+    std::unique_ptr<Scratch> scratch;
     std::unique_lock lock(mutex_);
-    try {
-        while (position_.epoch < end_epoch_) {
-            // Batch taken_ - 1 is in use until the consumer has the next one.
-            freed_.wait(lock, [&] { return stop_ || produced_ < std::max<int64_t>(taken_ - 1, 0) + slots; });
-            if (stop_) return;
-            Batch& batch = ring_[static_cast<size_t>(produced_ % slots)];
-            lock.unlock();
-            const auto indices = order_.indices(position_);
-            dataset_.read(indices, batch.input, batch.target);
-            batch.position = position_;
-            batch.count = static_cast<int64_t>(indices.size());
-            position_ = order_.next(position_);
-            lock.lock();
-            ++produced_;
-            filled_.notify_one();
+    const auto has_rows = [&] { return begun_ > 0 && slot(begun_ - 1).given < slot(begun_ - 1).rows(); };
+    const auto no_more = [&] { return stop_ || ((broken_ || position_.epoch >= end_epoch_) && !has_rows()); };
+    for (;;) {
+        freed_.wait(lock, [&] { return no_more() || has_rows() || may_begin(); });
+        if (no_more()) break;
+        if (!has_rows()) {
+            try {
+                begin_batch();
+            } catch (...) {  // no memory for the order of an epoch
+                error_ = std::current_exception();
+                broken_ = true;
+                break;
+            }
+            freed_.notify_all();  // there are rows for the others
+            if (slot(begun_ - 1).rows() == 0) filled_.notify_one();
+            continue;
         }
-    } catch (...) {
-        if (!lock.owns_lock()) lock.lock();
-        error_ = std::current_exception();
+        Slot& from = slot(begun_ - 1);
+        const int64_t first = from.given, piece = std::max<int64_t>(1, from.rows() / (4 * workers_count_));
+        from.given = std::min(from.rows(), workers_count_ == 1 ? from.rows() : first + piece);
+        const int64_t end = from.given;
+        lock.unlock();
+        if (!scratch) scratch = dataset_.make_scratch();
+        read_rows(from, first, end, scratch.get());
+        lock.lock();
     }
-    finished_ = true;
     filled_.notify_one();
 }
 
 const Batch* Prefetcher::next() {
     std::unique_lock lock(mutex_);
-    const auto ready = [&] { return taken_ < produced_ || finished_; };
+    const auto finished = [&] { return taken_ == begun_ && (broken_ || position_.epoch >= end_epoch_); };
+    const auto ready = [&] { return error_ || finished() || (taken_ < begun_ && slot(taken_).done == slot(taken_).rows()); };
     if (!ready()) {
         const auto begin = std::chrono::steady_clock::now();
         filled_.wait(lock, ready);
         waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
-    if (taken_ == produced_) {
-        if (error_) std::rethrow_exception(error_);
-        return nullptr;
-    }
-    const Batch* batch = &ring_[static_cast<size_t>(taken_ % static_cast<int64_t>(ring_.size()))];
+    if (!error_ && taken_ < begun_ && slot(taken_).error) error_ = slot(taken_).error;
+    if (error_) std::rethrow_exception(error_);
+    if (finished()) return nullptr;
+    const Batch* batch = slot(taken_).batch;
     ++taken_;
     lock.unlock();
-    freed_.notify_one();
+    freed_.notify_all();
     return batch;
 }
 

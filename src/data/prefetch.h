@@ -1,4 +1,5 @@
-// Batches read ahead of their use: one worker thread fills a small ring of batches that are allocated once.
+// Batches read ahead of their use: worker threads fill a small ring of batches that are allocated once. The samples of a batch are shared out among the
+// workers, so that even one batch is read as fast as all of them can.
 #pragma once
 
 #include <condition_variable>
@@ -6,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,17 +16,33 @@
 
 namespace convoy {
 
+// Which part of a batch somebody reads: some of its samples, and of each a box. Ranks that share a batch have different ones.
+struct TensorPart {
+    std::vector<int64_t> rows;  // rising
+    Box box;                    // of a sample, without N
+    bool operator==(const TensorPart&) const = default;
+};
+struct BatchPart {
+    TensorPart input, target;
+    bool operator==(const BatchPart&) const = default;
+};
+// All of a batch of `count` samples.
+BatchPart whole_batch(const DatasetInfo& info, int64_t count);
+
 struct Batch {
     BatchPosition position;
-    int64_t count = 0;     // samples in it: the first rows of the tensors, which have room for a full batch
-    Tensor input, target;  // as made by make_input and make_target
+    int64_t count = 0;     // samples in it, on all ranks together
+    Tensor input, target;  // [rows, box...] of the part; types as made by make_input and make_target
+    int64_t bytes = 0;     // taken from where the data are kept
 };
 
 struct PrefetchOptions {
     DType type = DType::f32;                                  // of the input: f32 or f64
     int depth = 3;                                            // batches in the ring, the one in use included; at least 2
+    int workers = 1;                                          // threads
     BatchPosition start;                                      // the first batch, so that a run can go on where another stopped
     int64_t end_epoch = std::numeric_limits<int64_t>::max();  // reading ends before this epoch
+    std::optional<BatchPart> full, last;                      // what to read of a batch, and of the smaller last one; nothing: all of it
 };
 
 class Prefetcher {
@@ -32,7 +50,7 @@ class Prefetcher {
     // Starts reading. The dataset must outlive the prefetcher. Error when the order's samples are not the dataset's, or the start is no
     // batch of it.
     Prefetcher(const Dataset& dataset, const BatchOrder& order, const PrefetchOptions& options);
-    // Stops after the batch that is being read, if any.
+    // Stops after the samples that are being read, if any.
     ~Prefetcher();
     Prefetcher(const Prefetcher&) = delete;
     Prefetcher& operator=(const Prefetcher&) = delete;
@@ -45,24 +63,52 @@ class Prefetcher {
     double waited_seconds() const { return waited_seconds_; }
 
   private:
+    // A sample of a batch: which, and where it goes; -1: not there.
+    struct Row {
+        int64_t row, input, target;
+    };
+    struct Layout {
+        BatchPart part;
+        std::vector<Row> rows;
+    };
+    struct Slot {
+        Batch full, last;
+        Batch* batch = nullptr;  // which of the two
+        const Layout* layout = nullptr;
+        std::vector<int64_t> samples;  // of the batch
+        int64_t given = 0, done = 0;   // rows handed to workers, rows read
+        int64_t failed = -1;           // the first row whose reading failed
+        std::exception_ptr error;
+
+        int64_t rows() const { return static_cast<int64_t>(layout->rows.size()); }
+    };
+
+    Layout layout_of(const std::optional<BatchPart>& part, int64_t count) const;
     void work();
+    Slot& slot(int64_t batch) { return ring_[static_cast<size_t>(batch) % ring_.size()]; }
+    bool may_begin() const;
+    void begin_batch();
+    void read_rows(Slot& slot, int64_t first, int64_t end, Scratch* scratch);
 
     const Dataset& dataset_;
-    BatchOrder order_;  // the worker's
-    BatchPosition position_;
+    BatchOrder order_;
+    BatchPosition position_;  // of the next batch to begin
     const int64_t end_epoch_;
+    const DType type_;
+    const int workers_count_;
+    Layout full_, last_;
     double waited_seconds_ = 0;
 
     std::mutex mutex_;
     std::condition_variable filled_, freed_;
-    // Guarded by the mutex. Batch i of the run lies in slot i % ring size; [taken_, produced_) are ready, and so is the one in use,
-    // taken_ - 1.
-    int64_t produced_ = 0, taken_ = 0;
-    bool stop_ = false, finished_ = false;
+    // Guarded by the mutex, as is what slots say about their rows. Batch i of the run lies in slot i % ring size; those before begun_ are being read or are
+    // ready, and the one in use is taken_ - 1.
+    int64_t begun_ = 0, taken_ = 0;
+    bool stop_ = false, broken_ = false;
     std::exception_ptr error_;
 
-    std::vector<Batch> ring_;
-    std::thread worker_;
+    std::vector<Slot> ring_;
+    std::vector<std::thread> workers_;
 };
 
 }  // namespace convoy

@@ -15,12 +15,13 @@ class Numbers final : public Dataset {
     explicit Numbers(int64_t count, int64_t broken = -1, int delay_ms = 0) : count_(count), broken_(broken), delay_ms_(delay_ms) {}
     const DatasetInfo& info() const override { return info_; }
     int64_t size() const override { return count_; }
-    void read_sample(int64_t index, int64_t row, Tensor& input, Tensor& target) const override {
+    int64_t read_sample(SampleId id, const SampleOut& out, Scratch*) const override {
         if (delay_ms_) std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms_));
-        require(index != broken_, "sample {} is broken", index);
-        input.as<float>()[static_cast<size_t>(row)] = static_cast<float>(index);
-        target.as<int32_t>()[static_cast<size_t>(row)] = static_cast<int32_t>(index);
+        require(id.index != broken_, "sample {} is broken", id.index);
+        if (out.input) *reinterpret_cast<float*>(out.input) = static_cast<float>(id.index);
+        if (out.target) *reinterpret_cast<int32_t*>(out.target) = static_cast<int32_t>(id.index);
         ++reads;
+        return 4;
     }
     mutable std::atomic<int> reads = 0;
 
@@ -39,13 +40,14 @@ TEST(Prefetch, GivesTheBatchesOfTheOrder) {
     const Numbers data(23);
     for (const int depth : {2, 3, 8}) {
         BatchOrder order(23, 5, 9, true);
-        Prefetcher prefetcher(data, order, {.depth = depth, .end_epoch = 4});
+        Prefetcher prefetcher(data, order, {.depth = depth, .workers = depth - 1, .end_epoch = 4});
         for (BatchPosition at; at.epoch < 4; at = order.next(at)) {
             const Batch* batch = prefetcher.next();
             ASSERT_NE(batch, nullptr);
             EXPECT_EQ(batch->position, at);
             EXPECT_EQ(batch->count, at.batch == 4 ? 3 : 5);
-            EXPECT_EQ(batch->input.shape(), (Shape{5, 1}));
+            EXPECT_EQ(batch->input.shape(), (Shape{batch->count, 1}));
+            EXPECT_EQ(batch->bytes, 4 * batch->count);
             const auto expected = order.indices(at);
             EXPECT_EQ(labels(*batch), (std::vector<int64_t>{expected.begin(), expected.end()}));
         }
@@ -85,11 +87,41 @@ TEST(Prefetch, ABatchStaysUntilTheNextIsAsked) {
 TEST(Prefetch, ErrorsSurfaceInTheirPlace) {
     const Numbers data(20, 12);
     BatchOrder order(20, 5, 1, false);
-    Prefetcher prefetcher(data, order, {});
-    EXPECT_EQ(prefetcher.next()->position.batch, 0);
-    EXPECT_EQ(prefetcher.next()->position.batch, 1);
-    expect_parts(error_of([&] { prefetcher.next(); }), {"sample 12 is broken"});
-    EXPECT_THROW(prefetcher.next(), Error);
+    for (const int workers : {1, 3}) {
+        Prefetcher prefetcher(data, order, {.workers = workers});
+        EXPECT_EQ(prefetcher.next()->position.batch, 0);
+        EXPECT_EQ(prefetcher.next()->position.batch, 1);
+        expect_parts(error_of([&] { prefetcher.next(); }), {"sample 12 is broken"});
+        EXPECT_THROW(prefetcher.next(), Error);
+    }
+}
+
+// Of batches of 5, two readers: one has samples 0 and 3 of each and the targets of 3 and 4, of the last (3) only sample 1; the other nothing of the last.
+TEST(Prefetch, PartsOfBatches) {
+    const Numbers data(23);
+    BatchOrder order(23, 5, 9, true);
+    const Box one = Box::whole({1}), scalar = Box::whole({});
+    const BatchPart full{{{0, 3}, one}, {{3, 4}, scalar}};
+    for (const bool some : {true, false}) {
+        const BatchPart last = some ? BatchPart{{{1}, one}, {{1}, scalar}} : BatchPart{{{}, one}, {{}, scalar}};
+        Prefetcher prefetcher(data, order, {.workers = 3, .end_epoch = 2, .full = full, .last = last});
+        for (BatchPosition at; at.epoch < 2; at = order.next(at)) {
+            const Batch* batch = prefetcher.next();
+            ASSERT_NE(batch, nullptr);
+            const auto samples = order.indices(at);
+            EXPECT_EQ(batch->count, static_cast<int64_t>(samples.size()));
+            if (batch->count == 5) {
+                EXPECT_EQ(batch->bytes, 3 * 4);  // rows 0, 3 and 4, each once
+                EXPECT_EQ(batch->input.as<float>()[1], static_cast<float>(samples[3]));
+                EXPECT_EQ(batch->target.as<int32_t>()[1], samples[4]);
+            } else if (some) {
+                EXPECT_EQ(batch->input.as<float>()[0], static_cast<float>(samples[1]));
+            } else {
+                EXPECT_EQ(batch->bytes, 0);
+            }
+        }
+        EXPECT_EQ(prefetcher.next(), nullptr);
+    }
 }
 
 TEST(Prefetch, StopsWheneverItIsDestroyed) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/whole_sample.h"
 
 namespace convoy {
 
@@ -39,22 +40,26 @@ class Synthetic final : public Dataset {
     const DatasetInfo& info() const override { return info_; }
     int64_t size() const override { return count_; }
 
-    void read_sample(int64_t index, int64_t row, Tensor& input, Tensor& target) const override {
-        if (input.dtype() == DType::f64)
-            generate(index, row, input.as<double>().data() + row * elements_, target);
-        else
-            generate(index, row, input.as<float>().data() + row * elements_, target);
+    std::unique_ptr<Scratch> make_scratch() const override { return std::make_unique<WholeSample>(info_); }
+
+    int64_t read_sample(SampleId id, const SampleOut& out, Scratch* scratch) const override {
+        static_cast<WholeSample&>(*scratch).read(out, [&](std::byte* input, std::byte* target) {
+            if (out.type == DType::f64)
+                generate(id.index, reinterpret_cast<double*>(input), target);
+            else
+                generate(id.index, reinterpret_cast<float*>(input), target);
+        });
+        return 0;
     }
 
   private:
     template <class T>
-    void generate(int64_t index, int64_t row, T* x, Tensor& target) const {
+    void generate(int64_t index, T* x, std::byte* target) const {
         write_noise(index, x);
-        const int64_t first = row * numel(info_.target_shape);
         switch (info_.target) {
-            case TargetKind::Class: return write_class(index, x, target.as<int32_t>().data() + first);
-            case TargetKind::Voxel: return write_voxels(index, x, target.as<int32_t>().data() + first);
-            case TargetKind::Regression: return write_regression(index, x, target.as<T>().data() + first);
+            case TargetKind::Class: return write_class(index, x, reinterpret_cast<int32_t*>(target));
+            case TargetKind::Voxel: return write_voxels(index, x, reinterpret_cast<int32_t*>(target));
+            case TargetKind::Regression: return write_regression(index, x, reinterpret_cast<T*>(target));
         }
     }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/suggest.h"
+#include "data/transform.h"
 #include "train/fields.h"
 
 namespace convoy {
@@ -27,7 +28,12 @@ Json to_json(const DataConfig& data) {
             {"most_test", data.most_test},
             {"synthetic_train", data.synthetic_train},
             {"synthetic_test", data.synthetic_test},
-            {"synthetic_signal", data.synthetic_signal}};
+            {"synthetic_signal", data.synthetic_signal},
+            {"augment", data.augment},
+            {"normalize", data.normalize},
+            {"resize", data.resize},
+            {"strict", data.strict},
+            {"workers", data.workers}};
 }
 
 DataConfig data_from_json(const Json& json, const std::string& where) {
@@ -40,6 +46,11 @@ DataConfig data_from_json(const Json& json, const std::string& where) {
     fields.read("synthetic_train", data.synthetic_train);
     fields.read("synthetic_test", data.synthetic_test);
     fields.read("synthetic_signal", data.synthetic_signal);
+    fields.read("augment", data.augment);
+    fields.read("normalize", data.normalize);
+    fields.read("resize", data.resize);
+    fields.read("strict", data.strict);
+    fields.read("workers", data.workers);
     fields.finish();
     return data;
 }
@@ -80,6 +91,10 @@ void require_valid(const DataConfig& data) {
             data.most_test);
     require(data.synthetic_train >= 1 && data.synthetic_test >= 1,
             "data: expected at least 1 synthetic sample in each split, found {} and {}", data.synthetic_train, data.synthetic_test);
+    if (!data.augment.empty()) parse_augment(data.augment);
+    if (!data.normalize.empty()) parse_normalize(data.normalize);
+    require(data.resize >= 0 && data.workers >= 0, "data: expected resize and workers of at least 0, found {} and {}", data.resize,
+            data.workers);
     require(std::isfinite(data.synthetic_signal), "data: expected a finite synthetic_signal, found {}", data.synthetic_signal);
 }
 
@@ -226,6 +241,9 @@ void require_resumable(const TrainConfig& old, const TrainConfig& now) {
         require_same("data.synthetic_test", old.data.synthetic_test, now.data.synthetic_test);
         require_same("data.synthetic_signal", old.data.synthetic_signal, now.data.synthetic_signal);
     }
+    require_same("data.augment", old.data.augment, now.data.augment);
+    require_same("data.normalize", old.data.normalize, now.data.normalize);
+    require_same("data.resize", old.data.resize, now.data.resize);
     require_same("batch", old.batch, now.batch);
     require_same("micro_batches", old.micro_batches, now.micro_batches);
     require_same("optimizer", name_of(old.optimizer.rule.rule), name_of(now.optimizer.rule.rule));

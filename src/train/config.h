@@ -12,11 +12,15 @@
 namespace convoy {
 
 struct DataConfig {
-    std::string name = "mnist";                            // "mnist", "synthetic" or a directory, as open_dataset takes it
+    std::string name = "mnist";                            // "mnist", "synthetic" or a path, as open_dataset takes it
     std::string path;                                      // where the files of a named dataset are; empty: the usual places
     int64_t most_train = 0, most_test = 0;                 // at most so many samples of a split, the first ones; 0: all
     int64_t synthetic_train = 1024, synthetic_test = 256;  // of "synthetic": samples
     double synthetic_signal = 1;                           // of "synthetic": the pattern's strength; the noise has 1
+    std::string augment, normalize;                        // as parse_augment and parse_normalize take them; empty: the kind's usual ones
+    int64_t resize = 0;                                    // pictures in files: the short side before a crop; 0: 256 for 224
+    bool strict = false;                                   // pictures that cannot be read end the run
+    int workers = 0;  // threads that read ahead; 0: as many as `threads` where pictures are decoded, else 1
     bool operator==(const DataConfig&) const = default;
 };
 

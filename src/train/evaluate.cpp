@@ -20,14 +20,19 @@ std::unique_ptr<BatchProgram> load(Session& session, const TrainConfig& config, 
 }  // namespace
 
 Evaluator::Evaluator(Session& session, const Dataset& dataset, const TrainConfig& config)
-    : session_(session), dataset_(dataset), order_(dataset.size(), config.batch / config.micro_batches, 0, false) {
+    : session_(session),
+      dataset_(dataset),
+      order_(dataset.size(), config.batch / config.micro_batches, 0, false),
+      workers_(data_workers(config)) {
     full_ = load(session, config, order_.batch_size());
     if (const int64_t rest = dataset.size() % order_.batch_size(); rest > 0) last_ = load(session, config, rest);
 }
 
 std::optional<EvalResult> Evaluator::run(const std::atomic<bool>* stop) {
     const auto begin = std::chrono::steady_clock::now();
-    Prefetcher batches(dataset_, order_, {.type = data_type_for(session_.options().dtype), .end_epoch = 1});
+    PrefetchOptions reading{.type = data_type_for(session_.options().dtype), .workers = workers_, .end_epoch = 1, .full = full_->part()};
+    if (last_) reading.last = last_->part();
+    Prefetcher batches(dataset_, order_, reading);
     const StepContext context{.seed = session_.options().seed};
     const Team team(session_.options().link);
     MetricSums sums;

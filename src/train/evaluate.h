@@ -36,6 +36,7 @@ class Evaluator {
     Session& session_;
     const Dataset& dataset_;
     BatchOrder order_;
+    int workers_;
     std::unique_ptr<BatchProgram> full_, last_;
 };
 

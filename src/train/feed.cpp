@@ -4,8 +4,10 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "base/error.h"
+#include "data/runs.h"
 #include "model/autodiff.h"
 
 namespace convoy {
@@ -34,27 +36,11 @@ void convert(const Tensor& src, int64_t from, Tensor& dst, int64_t to, int64_t c
         to_bf16(reinterpret_cast<const float*>(in), reinterpret_cast<uint16_t*>(out), count);
 }
 
-// A box of `src`, row by row. part_of and Tensor::to would allocate.
-void copy_box(const Tensor& src, const Box& box, Tensor& dst) {
+// A box of `src`. part_of and Tensor::to would allocate.
+void copy_part(const Tensor& src, const Box& box, Tensor& dst) {
     CONVOY_CHECK(src.dtype() == dst.dtype() || (src.dtype() == DType::f32 && dst.dtype() == DType::bf16), "data of {} for a program of {}",
                  name_of(src.dtype()), name_of(dst.dtype()));
-    if (box.empty()) return;
-    const Dims strides = row_major_strides(src.shape());
-    int last = box.shape.size() - 1;  // from here on the box is dense
-    while (last > 0 && box.shape[last] == src.shape()[last]) --last;
-    const int64_t run = box.shape[last] * strides[last];
-    int64_t from = 0;
-    for (int d = 0; d < box.shape.size(); ++d) from += box.origin[d] * strides[d];
-    Dims at = Dims::filled(last, 0);
-    for (int64_t to = 0; to < dst.numel(); to += run) {
-        convert(src, from, dst, to, run);
-        for (int d = last; d-- > 0;) {  // the next row
-            from += strides[d];
-            if (++at[d] < box.shape[d]) break;
-            from -= box.shape[d] * strides[d];
-            at[d] = 0;
-        }
-    }
+    for_each_run(src.shape(), box, [&](int64_t from, int64_t to, int64_t count) { convert(src, from, dst, to, count); });
 }
 
 }  // namespace
@@ -64,6 +50,7 @@ BatchProgram::BatchProgram(Session& session, const Graph& graph, int64_t samples
     const Program& program = executor_->program();
     add_feeds("input", micro_batches, inputs_);
     add_feeds("target", micro_batches, targets_);
+    part_ = {part_of(inputs_), part_of(targets_)};
     for (const auto& [name, slot] : program.inputs)
         if (name == "hyper") hyper_.push_back(feed_of(slot));
     if (const auto slot = find(program.outputs, "correct")) correct_ = feed_of(*slot);
@@ -92,16 +79,42 @@ void BatchProgram::add_feeds(std::string_view name, int micro_batches, std::vect
         }
 }
 
+// The rows and the box around all that the feeds want, which are then changed to say where in that it lies. What several of them want is read once.
+TensorPart BatchProgram::part_of(std::vector<Feed>& feeds) {
+    TensorPart part;
+    std::set<int64_t> rows;
+    for (const Feed& feed : feeds) {
+        const Box sample{feed.box.origin.slice(1), feed.box.shape.slice(1)};
+        if (part.box.shape.size() != sample.shape.size())
+            part.box = {Dims::filled(sample.shape.size(), 0), Dims::filled(sample.shape.size(), 0)};
+        if (feed.box.empty()) continue;
+        for (int64_t row = feed.box.begin(0); row < feed.box.end(0); ++row) rows.insert(row);
+        const Box before = part.box;
+        if (before.empty()) part.box = sample;
+        for (int d = 0; d < sample.shape.size() && !before.empty(); ++d)
+            part.box = part.box.with(d, std::min(before.begin(d), sample.begin(d)), std::max(before.end(d), sample.end(d)));
+    }
+    part.rows.assign(rows.begin(), rows.end());
+    for (Feed& feed : feeds) {
+        if (feed.box.empty()) continue;
+        feed.box.origin[0] = std::lower_bound(part.rows.begin(), part.rows.end(), feed.box.origin[0]) - part.rows.begin();
+        for (int d = 0; d < part.box.shape.size(); ++d) feed.box.origin[d + 1] -= part.box.origin[d];
+    }
+    return part;
+}
+
 void BatchProgram::set(const Tensor& batch, std::vector<Feed>& feeds) {
     for (Feed& feed : feeds) {
         const bool whole = batch.shape() == feed.staging.shape() && batch.dtype() == feed.staging.dtype();
-        if (!whole) copy_box(batch, feed.box, feed.staging);
+        if (!whole) copy_part(batch, feed.box, feed.staging);
         executor_->set_input(feed.slot, whole ? batch : feed.staging);
     }
 }
 
 void BatchProgram::set(const Batch& batch) {
     CONVOY_CHECK(batch.count == samples_, "a batch of {} for a program of {}", batch.count, samples_);
+    const auto rows = [](const TensorPart& part) { return static_cast<int64_t>(part.rows.size()); };
+    CONVOY_CHECK(batch.input.shape()[0] == rows(part_.input) && batch.target.shape()[0] == rows(part_.target), "another part of a batch");
     set(batch.input, inputs_);
     set(batch.target, targets_);
 }

@@ -1,5 +1,5 @@
 // A program that takes batches: training or evaluation, for one number of samples. Slots are looked up once; running it allocates nothing. One rank
-// of many is given the whole batch and takes its part.
+// of many says which part of the batch it needs, and is given that.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,11 @@ class BatchProgram {
     BatchProgram(Session& session, const Graph& graph, int64_t samples, int micro_batches);
 
     int64_t samples() const { return samples_; }
+    // What this rank reads of a batch: its samples, and of each the box, halo included, in which everything lies that it needs.
+    const BatchPart& part() const { return part_; }
     Executor& executor() { return *executor_; }
 
-    // Copies this rank's part of the first samples() samples of the batch into the inputs, converting the floating type as needed. Requires as
-    // many.
+    // Takes a batch of samples() samples, of which part() was read, converting the floating type as needed.
     void set(const Batch& batch);
     // Of a training program: learning rate and number of the step, from 1.
     void set_hyper(double lr, int64_t step);
@@ -38,13 +39,15 @@ class BatchProgram {
     struct Feed {
         SlotId slot;
         Tensor staging;
-        Box box = {};  // of the whole batch
+        Box box = {};  // of the whole batch; of what was read, once that is known
     };
     Feed feed_of(SlotId slot) const { return {slot, executor_->tensor_for(slot)}; }
     void add_feeds(std::string_view name, int micro_batches, std::vector<Feed>& feeds);
+    static TensorPart part_of(std::vector<Feed>& feeds);
     void set(const Tensor& batch, std::vector<Feed>& feeds);
 
     int64_t samples_;
+    BatchPart part_;
     std::unique_ptr<Executor> executor_;
     std::vector<Feed> inputs_, targets_;  // of each micro-batch none, one or several, as this rank reads them
     std::vector<Feed> hyper_;

@@ -1,9 +1,10 @@
 // metrics.jsonl of a run: one JSON object per line. Lines of steps ("kind": "step") and of epochs ("kind": "epoch").
 //
 //     kind, step, epoch (from 1), loss, accuracy, lr, samples_per_s, data_wait_s             of the steps since the last such line
-//     kind, step, epoch, loss, accuracy, test_loss, test_accuracy, lr, samples_per_s, data_wait_s, seconds        of the whole epoch
+//     kind, step, epoch, loss, accuracy, test_loss, test_accuracy, lr, samples_per_s, data_wait_s, seconds, read_bytes, skipped    of the whole epoch
 //
-// Accuracies and test values are left out where there are none. The fields of kTimingFields depend on the machine; all others are the same, bit for
+// Accuracies and test values are left out where there are none. read_bytes and skipped (pictures that could not be read) are of all ranks
+// together. The fields of kTimingFields depend on the machine, or on where a run was interrupted; all others are the same, bit for
 // bit, whether a run was interrupted or not.
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace convoy {
 
-inline constexpr std::array<std::string_view, 3> kTimingFields{"samples_per_s", "data_wait_s", "seconds"};
+inline constexpr std::array<std::string_view, 5> kTimingFields{"samples_per_s", "data_wait_s", "seconds", "read_bytes", "skipped"};
 
 class MetricsFile {
   public:

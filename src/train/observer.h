@@ -16,10 +16,12 @@ struct TrainStart {
     TrainConfig config;  // with input and classes filled in
     int64_t train_samples = 0, test_samples = 0;
     int64_t steps_per_epoch = 0, total_steps = 0;
-    int64_t parameters = 0;                    // learned numbers
-    int64_t arena_bytes = 0, state_bytes = 0;  // of all programs; of the state; of this rank
-    int64_t first_step = 0;                    // steps done before: 0, or where a resumed run goes on
-    std::vector<Unfollowed> unfollowed;        // layers that could not follow the plan
+    int64_t parameters = 0;                         // learned numbers
+    int64_t arena_bytes = 0, state_bytes = 0;       // of all programs; of the state; of this rank
+    int64_t first_step = 0;                         // steps done before: 0, or where a resumed run goes on
+    std::vector<Unfollowed> unfollowed;             // layers that could not follow the plan
+    std::string train_transforms, test_transforms;  // what is done to samples; "" for nothing
+    int data_workers = 1;                           // threads that read ahead
 };
 
 struct StepReport {
@@ -43,6 +45,8 @@ struct EpochReport {
     std::optional<EvalResult> validation;
     double lr = 0;
     double samples_per_s = 0, data_wait_s = 0, seconds = 0;  // of that part of the epoch that this process trained
+    int64_t read_bytes = 0, read_bytes_of_all = 0;           // likewise, taken from where the data are kept: by this rank; by all
+    int64_t skipped = 0;                                     // pictures that could not be read so far, by all ranks
 };
 
 // All are called from the thread that trains, between steps; of many ranks each has its own. Each does nothing unless it is overridden.

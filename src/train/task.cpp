@@ -1,5 +1,7 @@
 #include "train/task.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/open_dataset.h"
 #include "model/autodiff.h"
@@ -42,8 +44,13 @@ DatasetOptions dataset_options(const TrainConfig& config, const DatasetInfo& wan
                          .seed = config.seed,
                          .signal = config.data.synthetic_signal};
     options.synthetic.info.name = "synthetic";
-    options.idx.name = config.data.name;
-    if (config.classes > 0) options.idx.classes = config.classes;
+    options.classes = config.classes;
+    options.augment = config.data.augment;
+    options.normalize = config.data.normalize;
+    options.resize = config.data.resize;
+    options.strict = config.data.strict;
+    options.seed = config.seed;
+    options.size = config.input.empty() ? wanted.input.slice(std::min(1, wanted.input.size())) : config.input.slice(1);
     return options;
 }
 
@@ -72,7 +79,10 @@ Task open_task(const TrainConfig& given, Splits splits) {
     TrainConfig& config = task.config;
     zoo_entry(config.model);  // a wrong name is said before any data are read
     DatasetInfo wanted;
-    if (config.data.name == "synthetic") {
+    const DataKind kind = dataset_kind(config.data.name);
+    if (any_size(kind) && config.input.empty())
+        wanted = wanted_by(make_model(config.model, {.classes = config.classes, .mode = Mode::Evaluation}));
+    if (kind == DataKind::Synthetic) {
         wanted = wanted_by(make_model(config.model, {.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
         config.input = wanted.input;
     }
@@ -85,6 +95,11 @@ Task open_task(const TrainConfig& given, Splits splits) {
         require_fit(config, dataset->info());
     }
     return task;
+}
+
+int data_workers(const TrainConfig& config) {
+    if (config.data.workers > 0) return config.data.workers;
+    return any_size(dataset_kind(config.data.name)) ? config.threads : 1;
 }
 
 Graph training_graph_of(const TrainConfig& config, int64_t samples) {

@@ -24,6 +24,9 @@ enum class Splits : uint8_t { Both, TrainOnly, TestOnly };
 // the model, as configured, takes.
 Task open_task(const TrainConfig& config, Splits splits = Splits::Both);
 
+// How many threads read ahead for each rank.
+int data_workers(const TrainConfig& config);
+
 // What a session of this configuration is made with: backend, type, seed, and the plan for its ranks, made for the training step of a whole batch. The
 // link leads to the other ranks, when there are several; Bug when they are not as many. What could not follow goes to `unfollowed`.
 SessionOptions session_options(const TrainConfig& config, Link* link, std::vector<Unfollowed>* unfollowed = nullptr);

@@ -11,6 +11,11 @@ bool Team::any(bool mine) const {
     return value != 0;
 }
 
+int64_t Team::sum(int64_t mine) const {
+    if (!alone()) link_->everyone().all_reduce(reinterpret_cast<std::byte*>(&mine), 1, DType::i64);
+    return mine;
+}
+
 std::string Team::from_leader(const std::string& text) const { return share_text(link_, 0, text); }
 
 std::string Team::earliest(int position, const std::string& text) const {

@@ -17,6 +17,8 @@ class Team {
 
     // Whether it is so on any rank. Allocates nothing.
     bool any(bool mine) const;
+    // The sum over all ranks.
+    int64_t sum(int64_t mine) const;
     // The leader's text.
     std::string from_leader(const std::string& text) const;
     // The text of the rank with the lowest position, of those the first.

@@ -26,6 +26,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 // Samples and seconds of training, for rates.
 struct Tally {
     double samples = 0, seconds = 0, waited = 0;
+    int64_t bytes = 0;
     double rate() const { return seconds > 0 ? samples / seconds : 0; }
     void add(double more_samples, double more_seconds, double more_waited) {
         samples += more_samples;
@@ -60,6 +61,8 @@ class Trainer {
     TrainResult stopped();
     TrainResult result(bool early) const;
     std::string last_checkpoint_text() const;
+    // Pictures of either split that could not be read so far, by all ranks.
+    int64_t skipped() const { return team_.sum(static_cast<int64_t>(task_.train->skipped().size() + task_.test->skipped().size())); }
 
     bool stopping() const { return team_.any(options_.stop && *options_.stop); }
     double lr(int64_t step) const { return lr_at(config_.schedule, step, span_); }
@@ -170,7 +173,10 @@ void Trainer::announce() {
                      .arena_bytes = full_->executor().arena_bytes() + (last_ ? last_->executor().arena_bytes() : 0),
                      .state_bytes = session_.state().bytes(),
                      .first_step = progress_.step,
-                     .unfollowed = unfollowed_};
+                     .unfollowed = unfollowed_,
+                     .train_transforms = task_.train->info().transforms,
+                     .test_transforms = task_.test->info().transforms,
+                     .data_workers = data_workers(config_)};
     if (evaluator_) start.arena_bytes += evaluator_->arena_bytes();
     for (const StateSpec& spec : session_.state().specs())
         if (spec.kind == StateKind::Parameter) start.parameters += numel(spec.shape);
@@ -181,7 +187,13 @@ TrainResult Trainer::run() {
     announce();
     const bool epoch_done = progress_.batch == order_.batches();
     const BatchPosition start = epoch_done ? BatchPosition{progress_.epoch + 1, 0} : BatchPosition{progress_.epoch, progress_.batch};
-    Prefetcher batches(*task_.train, order_, {.type = data_type_for(config_.dtype), .start = start, .end_epoch = config_.epochs});
+    PrefetchOptions reading{.type = data_type_for(config_.dtype),
+                            .workers = data_workers(config_),
+                            .start = start,
+                            .end_epoch = config_.epochs,
+                            .full = full_->part()};
+    if (last_) reading.last = last_->part();
+    Prefetcher batches(*task_.train, order_, reading);
     while (progress_.epoch < config_.epochs) {
         while (progress_.batch < order_.batches()) {
             if (stopping()) return stopped();
@@ -195,6 +207,8 @@ TrainResult Trainer::run() {
             lately_.fade(elapsed, kLately);
             for (Tally* tally : {&in_run_, &in_epoch_, &in_window_, &lately_})
                 tally->add(static_cast<double>(batch->count), elapsed, waited);
+            in_epoch_.bytes += batch->bytes;
+            in_run_.bytes += batch->bytes;
             after_step(loss, rate);
         }
         if (!finish_epoch()) return stopped();
@@ -280,7 +294,10 @@ bool Trainer::finish_epoch() {
                        .lr = rate,
                        .samples_per_s = in_epoch_.rate(),
                        .data_wait_s = in_epoch_.waited,
-                       .seconds = in_epoch_.seconds};
+                       .seconds = in_epoch_.seconds,
+                       .read_bytes = in_epoch_.bytes,
+                       .read_bytes_of_all = team_.sum(in_epoch_.bytes),
+                       .skipped = skipped()};
     if (evaluator_) {
         report.validation = validate();
         if (!report.validation) return false;
@@ -300,6 +317,8 @@ bool Trainer::finish_epoch() {
         line["samples_per_s"] = report.samples_per_s;
         line["data_wait_s"] = report.data_wait_s;
         line["seconds"] = report.seconds;
+        line["read_bytes"] = report.read_bytes_of_all;
+        line["skipped"] = report.skipped;
         metrics_->append(line);
     }
     progress_.last = outcome;
@@ -342,10 +361,13 @@ TrainResult Trainer::stopped() {
 }
 
 TrainResult Trainer::result(bool early) const {
+    const int64_t bytes = team_.sum(in_run_.bytes), bad = skipped();
     TrainResult result{.best_accuracy = progress_.best_accuracy,
                        .samples_per_s = in_run_.rate(),
                        .seconds = seconds_since(begin_),
                        .data_wait_s = in_run_.waited,
+                       .read_bytes = bytes,
+                       .skipped = bad,
                        .steps = progress_.step,
                        .epochs = progress_.epoch,
                        .stopped_early = early};

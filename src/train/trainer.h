@@ -24,6 +24,8 @@ struct TrainResult {
     double samples_per_s = 0;                        // while training in this process, validation and checkpoints aside
     double seconds = 0;                              // this process, all in all
     double data_wait_s = 0;                          // of them, waiting for data
+    int64_t read_bytes = 0;                          // training data, taken from where they are kept by all ranks
+    int64_t skipped = 0;                             // pictures that could not be read, by all ranks
     int64_t steps = 0, epochs = 0;                   // done in all, resumed ones included
     bool stopped_early = false;                      // by the stop flag
 };
