@@ -61,6 +61,28 @@ TEST_F(CodecsTest, JpegAtEveryScale) {
     }
 }
 
+// What lies in the part is what the whole picture has there, but for colours at its very edge.
+TEST_F(CodecsTest, PartsOfAJpeg) {
+    const std::string bytes = encode_jpeg(smooth_picture(163, 97), 90);
+    JpegDecoder decoder;
+    for (const int eighths : {8, 4, 2}) {
+        Pixels whole, piece;
+        decoder.decode(bytes, eighths, whole, "j");
+        for (const PixelBox& part : {PixelBox{0, 0, 10, 10}, PixelBox{5, 3, 20, 9}, PixelBox{0, 7, whole.size.width, 4},
+                                     PixelBox{whole.size.width - 9, whole.size.height - 5, 9, 5}}) {
+            const PixelBox found = decoder.decode(bytes, eighths, part, piece, "j");
+            ASSERT_LE(found.x, part.x);
+            ASSERT_GE(found.x + found.width, part.x + part.width);
+            ASSERT_EQ(found.y, part.y);
+            ASSERT_EQ(piece.size, (ImageSize{found.width, part.height}));
+            for (int64_t y = 0; y < part.height; ++y)
+                for (int64_t x = part.x + 2; x < part.x + part.width - 2; ++x)
+                    for (int64_t c = 0; c < 3; ++c)
+                        ASSERT_EQ(piece.row(y)[3 * (x - found.x) + c], whole.row(part.y + y)[3 * x + c]) << eighths << " " << x << " " << y;
+        }
+    }
+}
+
 TEST_F(CodecsTest, DamagedJpegIsRefused) {
     const std::string bytes = encode_jpeg(smooth_picture(160, 96), 90);
     JpegDecoder decoder;

@@ -192,7 +192,7 @@ TEST_F(DatasetsTest, CorruptPicturesAreCountedNamedAndSkipped) {
     ASSERT_EQ(skipped.size(), 3u);
     expect_parts(skipped[0].why, {"ant/0.png", "empty"});
     expect_parts(skipped[1].why, {"ant/2.png", "neither JPEG nor PNG"});
-    expect_parts(skipped[2].why, {"cat/1.jpg", "corrupt JPEG", "remature end"});
+    expect_parts(skipped[2].why, {"cat/1.jpg", "corrupt JPEG", "premature end"});
     // The same picture stands in for it whoever reads, and whatever was read before.
     const Sample stand_in = read_whole(*open(Split::Train, {.augment = "none", .size = {16, 16}}), {4, 0});
     EXPECT_EQ(stand_in, read_whole(*data, {4, 0}));

@@ -60,6 +60,20 @@ int scale_for(const SourceRect& rect, ImageSize to) {
     return 8;
 }
 
+// The pixels that resampling a part looks at, and a few more, because colours of a JPEG are smoothed over neighbours.
+PixelBox needed(const SourceRect& rect, ImageSize to, ImageSize size) {
+    constexpr int64_t kMargin = 4;
+    const auto range = [](double begin, double length, int64_t out, int64_t limit) {
+        const double reach = std::max(1.0, length / static_cast<double>(out));
+        const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(std::floor(begin - reach)) - kMargin);
+        const int64_t end = std::min<int64_t>(limit, static_cast<int64_t>(std::ceil(begin + length + reach)) + kMargin);
+        return std::pair(first, end - first);
+    };
+    const auto [x, width] = range(rect.x, rect.width, to.width, size.width);
+    const auto [y, height] = range(rect.y, rect.height, to.height, size.height);
+    return {x, y, width, height};
+}
+
 // Brightness, contrast and saturation, in this order, of planes of numbers 0..255.
 void jitter(float* planes, int64_t count, double amount, SampleRandom& random) {
     const auto factor = [&] { return static_cast<float>(random.uniform(1 - amount, 1 + amount)); };
@@ -212,10 +226,14 @@ class ImageDataset final : public Dataset {
             decode_png(bytes, own.pixels, name);
             return cut;
         }
-        own.jpeg.decode(bytes, scale_for(cut.rect, to_), own.pixels, name);
-        const double sx = static_cast<double>(own.pixels.size.width) / static_cast<double>(size.width);
-        const double sy = static_cast<double>(own.pixels.size.height) / static_cast<double>(size.height);
+        const int eighths = scale_for(cut.rect, to_);
+        const ImageSize smaller = JpegDecoder::scaled(size, eighths);
+        const double sx = static_cast<double>(smaller.width) / static_cast<double>(size.width);
+        const double sy = static_cast<double>(smaller.height) / static_cast<double>(size.height);
         cut.rect = {cut.rect.x * sx, cut.rect.y * sy, cut.rect.width * sx, cut.rect.height * sy};
+        const PixelBox found = own.jpeg.decode(bytes, eighths, needed(cut.rect, to_, smaller), own.pixels, name);
+        cut.rect.x -= static_cast<double>(found.x);
+        cut.rect.y -= static_cast<double>(found.y);
         return cut;
     }
 

@@ -7,7 +7,7 @@ namespace convoy {
 namespace {
 
 [[noreturn]] void absent(const std::string& name) {
-    fail("{}: this build cannot read or write JPEG; install libjpeg-turbo (Debian: libturbojpeg0-dev) and build again", name);
+    fail("{}: this build cannot read or write JPEG; install libjpeg-turbo (Debian: libjpeg62-turbo-dev) and build again", name);
 }
 
 }  // namespace
@@ -20,6 +20,8 @@ JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
 bool is_jpeg(std::string_view bytes) { return bytes.substr(0, 3) == "\xff\xd8\xff"; }
 ImageSize JpegDecoder::size(std::string_view, const std::string& name) { absent(name); }
+ImageSize JpegDecoder::scaled(ImageSize size, int) { return size; }
+PixelBox JpegDecoder::decode(std::string_view, int, const PixelBox&, Pixels&, const std::string& name) { absent(name); }
 void JpegDecoder::decode(std::string_view, int, Pixels&, const std::string& name) { absent(name); }
 std::string encode_jpeg(const Pixels&, int) { absent("JPEG"); }
 
