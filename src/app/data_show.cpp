@@ -19,16 +19,6 @@ struct ShowArguments {
     bool augmented = false, strict = false;
 };
 
-std::string targets_text(const DatasetInfo& info) {
-    if (info.target == TargetKind::Regression) return fmt::format("{} real numbers for each sample", to_string(info.target_shape));
-    std::vector<std::string> names = info.class_names;
-    const size_t all = names.size();
-    if (all > 12) names.resize(12);
-    return fmt::format("{} class{}{}{}{}", info.classes, info.classes == 1 ? "" : "es",
-                       info.target == TargetKind::Voxel ? " of voxels" : "",
-                       names.empty() ? "" : fmt::format(": {}", fmt::join(names, ", ")), all > 12 ? ", ..." : "");
-}
-
 std::unique_ptr<Dataset> open(const ShowArguments& a, Split split, const DatasetOptions& options) {
     require(a.data != "synthetic", "dataset \"synthetic\" is made for a model; there is nothing to show");
     return open_dataset(a.data, split, options);

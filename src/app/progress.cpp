@@ -105,6 +105,7 @@ void ProgressDisplay::on_start(const TrainStart& start) {
     print(fmt::format("backend {}, {}, {} thread{}{}; memory {} for steps, {} of state", config.backend, name_of(config.dtype),
                       config.threads, config.threads == 1 ? "" : "s", config.ranks > 1 ? " for each rank" : "", bytes(start.arena_bytes),
                       bytes(start.state_bytes)));
+    print(start.data);
     const auto words = [](const std::string& text) { return text.empty() ? "as they are" : text; };
     if (!start.train_transforms.empty() || !start.test_transforms.empty())
         print(fmt::format("samples of {}; training: {}; testing: {}; {} thread{} reading ahead", to_string(config.input),

@@ -79,6 +79,16 @@ void require_valid(const DatasetInfo& info) {
             name_of(info.target), to_string(info.input), to_string(expected), to_string(info.target_shape));
 }
 
+std::string targets_text(const DatasetInfo& info) {
+    if (info.target == TargetKind::Regression) return fmt::format("{} real numbers for each sample", to_string(info.target_shape));
+    std::vector<std::string> names = info.class_names;
+    const size_t all = names.size();
+    if (all > 12) names.resize(12);
+    return fmt::format("{} class{}{}{}{}", info.classes, info.classes == 1 ? "" : "es",
+                       info.target == TargetKind::Voxel ? " of voxels" : "",
+                       names.empty() ? "" : fmt::format(": {}", fmt::join(names, ", ")), all > 12 ? ", ..." : "");
+}
+
 Tensor make_input(const DatasetInfo& info, int64_t count, DType type) {
     CONVOY_CHECK(is_real(type), "input of {}", name_of(type));
     return Tensor(join({count}, info.input), type);

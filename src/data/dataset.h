@@ -42,6 +42,9 @@ struct DatasetInfo {
 // Error unless the shapes are positive and fit the kind of target.
 void require_valid(const DatasetInfo& info);
 
+// The targets for people: "3 classes: cat, dog, owl", "2 classes of voxels", "4 real numbers for each sample".
+std::string targets_text(const DatasetInfo& info);
+
 // The tensors for batches of up to `count` samples: input [count, input...] of `type`; target [count, target...] of i32 for labels, of
 // `type` for Regression. Requires f32 or f64.
 Tensor make_input(const DatasetInfo& info, int64_t count, DType type);

@@ -20,6 +20,7 @@ struct TrainStart {
     int64_t arena_bytes = 0, state_bytes = 0;       // of all programs; of the state; of this rank
     int64_t first_step = 0;                         // steps done before: 0, or where a resumed run goes on
     std::vector<Unfollowed> unfollowed;             // layers that could not follow the plan
+    std::string data;                               // what was found: the kind, the classes, a sample
     std::string train_transforms, test_transforms;  // what is done to samples; "" for nothing
     int data_workers = 1;                           // threads that read ahead
 };

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "data/open_dataset.h"
 #include "data/prefetch.h"
 #include "exec/session.h"
 #include "train/feed.h"
@@ -174,6 +175,8 @@ void Trainer::announce() {
                      .state_bytes = session_.state().bytes(),
                      .first_step = progress_.step,
                      .unfollowed = unfollowed_,
+                     .data = fmt::format("{}, {}; for example {}", name_of(dataset_kind(config_.data.name)),
+                                         targets_text(task_.train->info()), task_.train->describe(0)),
                      .train_transforms = task_.train->info().transforms,
                      .test_transforms = task_.test->info().transforms,
                      .data_workers = data_workers(config_)};
