@@ -58,11 +58,13 @@ std::string bar_line(const StepReport& report, int width) {
     if (report.epoch_accuracy) parts.push_back("acc " + percent(*report.epoch_accuracy));
     parts.push_back("ETA " + short_time(report.eta_s));
     parts.push_back(rate(report.samples_per_s));
-    parts.push_back(waited(report.data_wait_s));
     std::string tail;
     const auto room = [&] { return width - static_cast<int>(head.size() + tail.size()); };
     for (const std::string& part : parts)
         if (static_cast<int>(part.size()) + 2 <= room()) tail += "  " + part;
+    constexpr int kShortBar = 9;
+    const std::string wait = waited(report.data_wait_s);
+    if (static_cast<int>(wait.size()) + 2 + kShortBar <= room()) tail += "  " + wait;
     const int length = std::min(room() - 4, 40);
     if (length >= 5) {
         const int filled = std::clamp(static_cast<int>(std::lround(done * length)), 0, length);
