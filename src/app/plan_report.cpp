@@ -90,7 +90,7 @@ class Reporting {
     void describe_output(int f, ValueId v, LayerReport& layer) const {
         layer.output = words_of(form(f), plan_, graph_.shape(v), activation_dim);
         layer.local = layer.smallest = form(f).boxes[0].shape;
-        for (const Box& box : form(f).boxes)
+        for (const Box& box : form(f).boxes.list())
             if (numel(box.shape) < numel(layer.smallest)) layer.smallest = box.shape;
     }
 
@@ -106,7 +106,7 @@ class Reporting {
         }
         return f;
     }
-    std::vector<Box> owned(int f) const {
+    Boxes owned(int f) const {
         const Distribution& d = form(f).distribution;
         return owned_boxes(d, plan_.grids[static_cast<size_t>(d.grid)], graph_.shape(form(f).value));
     }

@@ -79,7 +79,7 @@ Tensor State::read(const std::string& name) const {
     if (!link_ || link_->size() == 1) return read_part(name);
     // Everyone gets all of it, from whoever holds it.
     const Shape& shape = e.binding.spec.shape;
-    Holding have{e.grid.ranks, owned_boxes(e.binding.distribution, e.grid, shape)}, want;
+    Holding have{e.grid.ranks, owned_boxes(e.binding.distribution, e.grid, shape).list()}, want;
     for (Rank r = 0; r < link_->size(); ++r) {
         want.ranks.push_back(r);
         want.boxes.push_back(Box::whole(shape));

@@ -28,11 +28,19 @@ Grid Grid::over(std::vector<Axis> axes, Rank first) {
     return grid;
 }
 
-std::optional<Dims> Grid::coordinates(Rank rank) const {
+int Grid::place_of(Rank rank) const {
+    if (ranks.empty()) return -1;
+    const int guess = rank - ranks[0];
+    if (guess >= 0 && guess < size() && ranks[static_cast<size_t>(guess)] == rank) return guess;
     const auto found = std::find(ranks.begin(), ranks.end(), rank);
-    if (found == ranks.end()) return std::nullopt;
+    return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
+}
+
+std::optional<Dims> Grid::coordinates(Rank rank) const {
+    const int place = place_of(rank);
+    if (place < 0) return std::nullopt;
     Dims result = Dims::filled(static_cast<int>(axes.size()), 0);
-    int64_t rest = found - ranks.begin();
+    int64_t rest = place;
     for (int a = result.size() - 1; a >= 0; --a) {
         result[a] = rest % axes[static_cast<size_t>(a)].size;
         rest /= axes[static_cast<size_t>(a)].size;
@@ -50,14 +58,21 @@ Rank Grid::at(const Dims& coordinates) const {
 std::vector<Rank> Grid::group(Rank rank, const std::vector<int>& along) const {
     const auto own = coordinates(rank);
     CONVOY_CHECK(own, "rank {} is not on {}", rank, to_string(*this));
-    std::vector<Rank> result;
-    for (const Rank other : ranks) {
-        const Dims place = *coordinates(other);
-        bool together = true;
-        for (int a = 0; a < place.size(); ++a)
-            together = together && (place[a] == (*own)[a] || std::find(along.begin(), along.end(), a) != along.end());
-        if (together) result.push_back(other);
+    // Along one axis after the other, slowest first: the places so far, each in all its positions along the axis.
+    std::vector<size_t> places{0};
+    for (int a = 0; a < own->size(); ++a) {
+        const auto size = static_cast<size_t>(axes[static_cast<size_t>(a)].size);
+        const bool varies = std::find(along.begin(), along.end(), a) != along.end();
+        std::vector<size_t> next;
+        next.reserve(places.size() * (varies ? size : 1));
+        for (const size_t p : places)
+            for (size_t c = 0; c < size; ++c)
+                if (varies || c == static_cast<size_t>((*own)[a])) next.push_back(p * size + c);
+        places = std::move(next);
     }
+    std::vector<Rank> result;
+    result.reserve(places.size());
+    for (const size_t p : places) result.push_back(ranks[p]);
     return result;
 }
 

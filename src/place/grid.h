@@ -28,6 +28,8 @@ struct Grid {
     static Grid over(std::vector<Axis> axes, Rank first = 0);
 
     int size() const { return static_cast<int>(ranks.size()); }
+    // Where in `ranks` a rank stands, or -1. Takes no search where ranks count up, as they mostly do.
+    int place_of(Rank rank) const;
     // The coordinates of a rank, or nothing when it is not in the grid.
     std::optional<Dims> coordinates(Rank rank) const;
     // The rank at these coordinates.

@@ -24,5 +24,7 @@ struct Piece {
 // The pieces that fill every wanted box from what is held, ordered by receiver, then sender. A rank takes what it holds itself first (from == to);
 // of several replicas elsewhere, receivers are spread over all. The held boxes must be disjoint or equal, and cover what is wanted.
 std::vector<Piece> transfers(const Holding& have, const Holding& want);
+// Of those the ones that this rank sends or receives, in the same order; with time in proportion to the number of ranks.
+std::vector<Piece> transfers_of(Rank rank, const Holding& have, const Holding& want);
 
 }  // namespace convoy

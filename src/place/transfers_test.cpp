@@ -13,6 +13,11 @@ namespace {
 // Fills every wanted box element by element from the pieces, and counts how often each element arrives.
 void expect_filled_once(const Holding& have, const Holding& want) {
     const auto pieces = transfers(have, want);
+    for (Rank r = 0; r < 12; ++r) {
+        std::vector<Piece> own;
+        std::copy_if(pieces.begin(), pieces.end(), std::back_inserter(own), [&](const Piece& p) { return p.from == r || p.to == r; });
+        EXPECT_EQ(transfers_of(r, have, want), own) << "rank " << r;
+    }
     for (size_t i = 0; i < want.ranks.size(); ++i) {
         int64_t arrived = 0;
         for (const Piece& a : pieces) {

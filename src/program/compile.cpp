@@ -18,30 +18,38 @@ StatePlaces places_of(const Program* program, const Plan& plan) {
 
 }  // namespace
 
-Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options) {
-    const PlacedGraph placed = place(graph, plan, places_of(options.share_state_with, plan));
-    LocalGraph local = lower(graph, placed, plan, target, options.dtype, options.rank);
-    fuse(local, target);
-    bucket(graph, local);
+Compiler::Compiler(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options)
+    : graph_(graph),
+      plan_(plan),
+      target_(target),
+      options_(options),
+      placed_(place(graph, plan, places_of(options.share_state_with, plan))) {}
+
+Program Compiler::compile(Rank rank, const Program* share) const {
+    LocalGraph local = lower(graph_, placed_, plan_, target_, options_.dtype, rank);
+    fuse(local, target_);
+    bucket(graph_, local);
     schedule(local);
-    // States lie alike on all ranks, so that gradients can be summed as they lie: the first rank decides.
-    const Rank first = plan.grids[0].ranks[0];
-    Program agreed;
-    const Program* share = options.share_state_with;
-    if (!share && options.rank != first) {
-        CompileOptions as_first = options;
-        as_first.rank = first;
-        agreed = compile(graph, plan, target, as_first);
-        share = &agreed;
-    }
-    const EstimatedCosts estimated(target);
-    choose(local, target, options.costs ? *options.costs : estimated, share);
-    Program program = plan_memory(local, options.reuse_memory);
-    program.rank = options.rank;
-    program.grids = plan.grids;
-    program.target = target.name();
-    program.dtype = options.dtype;
+    const EstimatedCosts estimated(target_);
+    choose(local, target_, options_.costs ? *options_.costs : estimated, share);
+    Program program = plan_memory(local, options_.reuse_memory);
+    program.rank = rank;
+    program.grids = plan_.grids;
+    program.target = target_.name();
+    program.dtype = options_.dtype;
     return program;
+}
+
+Program Compiler::program(Rank rank) {
+    if (options_.share_state_with) return compile(rank, options_.share_state_with);
+    // States lie alike on all ranks, so that gradients can be summed as they lie: the first rank decides.
+    const Rank first = plan_.grids[0].ranks[0];
+    if (!first_) first_ = compile(first, nullptr);
+    return rank == first ? *first_ : compile(rank, &*first_);
+}
+
+Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options) {
+    return Compiler(graph, plan, target, options).program(options.rank);
 }
 
 }  // namespace convoy

@@ -7,7 +7,10 @@
 //     plan       memory: lifetimes, in-place, views, offsets
 #pragma once
 
+#include <optional>
+
 #include "program/costs.h"
+#include "program/placed_graph.h"
 #include "program/plan.h"
 #include "program/program.h"
 #include "program/target.h"
@@ -24,7 +27,27 @@ struct CompileOptions {
     bool reuse_memory = true;      // off: every tensor has its own memory (for debugging and for comparing)
 };
 
-// Error when the plan or the dtype cannot be done.
+// Programs of several ranks of one plan: what does not depend on the rank is done once.
+class Compiler {
+  public:
+    // The graph, the plan and the target must outlive it. Error when the plan or the dtype cannot be done. The options' rank is not looked at.
+    Compiler(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options);
+
+    const PlacedGraph& placed() const { return placed_; }
+    Program program(Rank rank);
+
+  private:
+    Program compile(Rank rank, const Program* share) const;
+
+    const Graph& graph_;
+    const Plan& plan_;
+    const Target& target_;
+    CompileOptions options_;
+    PlacedGraph placed_;
+    std::optional<Program> first_;  // that of the first rank, which decides how states lie
+};
+
+// That of the options' rank.
 Program compile(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options);
 
 }  // namespace convoy

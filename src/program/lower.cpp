@@ -46,16 +46,12 @@ class Lowering {
 
     // This rank's place in the grid of a value, or kNone.
     int place_in(const PlacedValue& v) const {
-        const auto& ranks = grid(v).ranks;
-        const auto at = std::find(ranks.begin(), ranks.end(), rank_);
-        return at == ranks.end() ? kNone : static_cast<int>(at - ranks.begin());
+        const int place = grid(v).place_of(rank_);
+        return place < 0 ? kNone : place;
     }
     bool is_here(int f) const { return place_in(form(f)) != kNone; }
     const Box& box(int f) const { return form(f).boxes[static_cast<size_t>(place_in(form(f)))]; }
-    const Box& box_of(const PlacedValue& v, Rank rank) const {
-        const auto& ranks = grid(v).ranks;
-        return v.boxes[static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin())];
-    }
+    const Box& box_of(const PlacedValue& v, Rank rank) const { return v.boxes[static_cast<size_t>(grid(v).place_of(rank))]; }
 
     // The forms that something before the updates reads, itself or in a form made from it.
     void find_needs() {
@@ -303,8 +299,7 @@ class Lowering {
         const PlacedValue& statistics = form(from);
         for (const Rank r : ranks) {
             collective.counts.push_back(elements(in));
-            const auto& all = grid(statistics).ranks;
-            merging.counts.push_back(statistics.counts[static_cast<size_t>(std::find(all.begin(), all.end(), r) - all.begin())]);
+            merging.counts.push_back(statistics.counts[static_cast<size_t>(grid(statistics).place_of(r))]);
         }
         const auto p = static_cast<int64_t>(ranks.size());
         const int gathered = wire(from, {p, 2, box(from).shape[1]});
@@ -316,8 +311,8 @@ class Lowering {
         const PlacedValue &have = form(from), &want = form(to);
         if (place_in(have) == kNone && place_in(want) == kNone) return;
         const Shape& shape = graph_.shape(have.value);
-        const auto pieces =
-            transfers({grid(have).ranks, owned_boxes(have.distribution, grid(have), shape)}, {grid(want).ranks, want.boxes});
+        const auto pieces = transfers_of(rank_, {grid(have).ranks, owned_boxes(have.distribution, grid(have), shape).list()},
+                                         {grid(want).ranks, want.boxes.list()});
         Exchange traffic;
         PackOp pack;
         UnpackOp unpack{{}, Box::whole({0}), {}};

@@ -226,6 +226,7 @@ class MemoryPlanner {
         instruction.queue = node.queue;
         instruction.waits = waits_[static_cast<size_t>(at)];
         instruction.sent = node.sent;
+        instruction.order = node.order;
         if (node.traffic) {
             instruction.action = *node.traffic;
             instruction.dtype = program_.slot(node.inputs[0]).desc.dtype;

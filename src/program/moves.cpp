@@ -39,7 +39,7 @@ class Mover {
 
     bool arrived() const { return same_grid() && now_.distribution.partial == r_.to.partial && now_.boxes == r_.boxes; }
 
-    void go(Move move, Distribution distribution, std::vector<Box> boxes) {
+    void go(Move move, Distribution distribution, Boxes boxes) {
         now_ = {std::move(move), std::move(distribution), std::move(boxes)};
         steps_.push_back(now_);
     }
@@ -98,6 +98,7 @@ class Mover {
     }
 
     bool holds_all() const {
+        if (now_.boxes.same() && r_.boxes.same()) return contains(now_.boxes[0], r_.boxes[0]);
         for (size_t i = 0; i < r_.boxes.size(); ++i)
             if (!contains(now_.boxes[i], r_.boxes[i])) return false;
         return true;
@@ -120,7 +121,7 @@ class Mover {
         if (axes.empty()) return false;
         std::erase_if(without.splits, [](const DimSplit& s) { return s.axes.empty(); });
         std::sort(axes.begin(), axes.end());
-        if (owned_boxes(without, grid(without), r_.shape) != r_.boxes) return false;
+        if (!(owned_boxes(without, grid(without), r_.shape) == r_.boxes)) return false;
         go(Move::Kind::AllGather, axes, without);
         return true;
     }

@@ -11,13 +11,13 @@ namespace convoy {
 struct Step {
     Move move;
     Distribution distribution;
-    std::vector<Box> boxes;
+    Boxes boxes;
 };
 
 struct MoveRequest {
     const PlacedValue& from;
-    const Distribution& to;         // its partial axes stay as they are
-    const std::vector<Box>& boxes;  // what each rank of to's grid is to hold
+    const Distribution& to;  // its partial axes stay as they are
+    const Boxes& boxes;      // what each rank of to's grid is to hold
     const Shape& shape;
     bool statistics = false;  // reduced by merging
 };

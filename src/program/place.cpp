@@ -369,6 +369,28 @@ class Placing {
             if (roles[static_cast<size_t>(s.dim)].derived) s = even_split(w.grid, shape, s.dim, s.axes);
     }
 
+    // What every rank reads and makes. Without a cut that is the same for all.
+    void local_boxes(const Work& w, const std::vector<Distribution>& in, const std::vector<Distribution>& out, std::vector<Boxes>& in_boxes,
+                     std::vector<Boxes>& out_boxes) const {
+        const auto whole = [](const Distribution& d) { return d.splits.empty(); };
+        const bool same = std::all_of(in.begin(), in.end(), whole) && std::all_of(out.begin(), out.end(), whole);
+        std::vector<std::vector<Box>> reads(in.size()), makes(out.size());
+        for (const Rank rank : w.grid.ranks) {
+            std::vector<Box> inputs, outputs;
+            for (size_t i = 0; i < in.size(); ++i) inputs.push_back(owned_box(in[i], w.grid, w.in_types[i].shape, rank));
+            for (size_t o = 0; o < out.size(); ++o) outputs.push_back(owned_box(out[o], w.grid, w.out_types[o].shape, rank));
+            const LocalOp local = localise(w.node.op, w.in_types, w.out_types, inputs, outputs);
+            for (size_t i = 0; i < in.size(); ++i) reads[i].push_back(local.inputs[i]);
+            for (size_t o = 0; o < out.size(); ++o) makes[o].push_back(outputs[o]);
+            if (same) break;
+        }
+        const auto keep = [&](std::vector<std::vector<Box>>& lists, std::vector<Boxes>& result) {
+            for (auto& list : lists) result.push_back(same ? Boxes(list[0], w.grid.ranks.size()) : Boxes(std::move(list)));
+        };
+        keep(reads, in_boxes);
+        keep(makes, out_boxes);
+    }
+
     void emit(const Work& w, NodeId id) {
         std::map<int, DimSplit> cuts;
         for (const int c : w.choice)
@@ -380,15 +402,8 @@ class Placing {
         }
         for (const DimRoles& roles : w.signature.outputs) out.push_back(distribute(w, roles, cuts, true));
 
-        std::vector<std::vector<Box>> in_boxes(in.size()), out_boxes(out.size());
-        for (const Rank rank : w.grid.ranks) {
-            std::vector<Box> inputs, outputs;
-            for (size_t i = 0; i < in.size(); ++i) inputs.push_back(owned_box(in[i], w.grid, w.in_types[i].shape, rank));
-            for (size_t o = 0; o < out.size(); ++o) outputs.push_back(owned_box(out[o], w.grid, w.out_types[o].shape, rank));
-            const LocalOp local = localise(w.node.op, w.in_types, w.out_types, inputs, outputs);
-            for (size_t i = 0; i < in.size(); ++i) in_boxes[i].push_back(local.inputs[i]);
-            for (size_t o = 0; o < out.size(); ++o) out_boxes[o].push_back(outputs[o]);
-        }
+        std::vector<Boxes> in_boxes, out_boxes;
+        local_boxes(w, in, out, in_boxes, out_boxes);
         PlacedNode placed{.node = id,
                           .layer = w.node.layer,
                           .phase = w.node.phase,
@@ -497,7 +512,7 @@ class Placing {
     // --- Fetching ---
 
     // A form of the value in which every rank holds these boxes; made by moves when there is none.
-    int fetch(ValueId v, const Distribution& d, const std::vector<Box>& boxes, const Reader& reader) {
+    int fetch(ValueId v, const Distribution& d, const Boxes& boxes, const Reader& reader) {
         for (const int f : forms_[static_cast<size_t>(v)])
             if (form(f).distribution.grid == d.grid && form(f).distribution.partial == d.partial && form(f).boxes == boxes) return f;
         const bool first_state = is_state(v) && !placed(v);
@@ -517,11 +532,12 @@ class Placing {
     }
 
     // The form to begin from: one that needs no traffic, one that is complete, or the home.
-    int source(ValueId v, const Distribution& d, const std::vector<Box>& boxes) const {
+    int source(ValueId v, const Distribution& d, const Boxes& boxes) const {
         for (const int f : forms_[static_cast<size_t>(v)]) {
             if (form(f).distribution.grid != d.grid || form(f).distribution.partial != d.partial) continue;
+            const size_t count = boxes.same() && form(f).boxes.same() ? 1 : boxes.size();
             bool all = true;
-            for (size_t i = 0; i < boxes.size(); ++i) all = all && contains(form(f).boxes[i], boxes[i]);
+            for (size_t i = 0; i < count && all; ++i) all = contains(form(f).boxes[i], boxes[i]);
             if (all) return f;
         }
         for (const int f : forms_[static_cast<size_t>(v)])  // a sum that was completed for someone is not summed again
@@ -583,8 +599,24 @@ std::string_view name_of(Move::Kind kind) {
     return names[static_cast<size_t>(kind)];
 }
 
-std::vector<Box> owned_boxes(const Distribution& distribution, const Grid& grid, const Shape& shape) {
+Boxes::Boxes(std::vector<Box> list) : size_(list.size()) {
+    if (!list.empty() && std::all_of(list.begin(), list.end(), [&](const Box& b) { return b == list[0]; })) list.resize(1);
+    list_ = std::make_shared<const std::vector<Box>>(std::move(list));
+}
+
+std::vector<Box> Boxes::list() const {
+    if (size_ == 0 || list_->size() == size_) return size_ == 0 ? std::vector<Box>{} : *list_;
+    return std::vector<Box>(size_, (*list_)[0]);
+}
+
+bool Boxes::operator==(const Boxes& other) const {
+    return size_ == other.size_ && (list_ == other.list_ || size_ == 0 || *list_ == *other.list_);
+}
+
+Boxes owned_boxes(const Distribution& distribution, const Grid& grid, const Shape& shape) {
+    if (distribution.splits.empty() && !grid.ranks.empty()) return {owned_box(distribution, grid, shape, grid.ranks[0]), grid.ranks.size()};
     std::vector<Box> boxes;
+    boxes.reserve(grid.ranks.size());
     for (const Rank rank : grid.ranks) boxes.push_back(owned_box(distribution, grid, shape, rank));
     return boxes;
 }

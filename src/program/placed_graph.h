@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,32 @@
 
 namespace convoy {
 
+// What each rank of a grid holds of a value, by place in the grid. Values share their lists, and what is the same for all is kept once: thousands of ranks
+// must not take thousands of times the memory.
+class Boxes {
+  public:
+    Boxes() = default;
+    Boxes(std::vector<Box> list);  // NOLINT(google-explicit-constructor): it is a list of boxes
+    // The same box for each of `count`.
+    Boxes(const Box& box, size_t count) : list_(std::make_shared<const std::vector<Box>>(1, box)), size_(count) {}
+
+    size_t size() const { return size_; }
+    const Box& operator[](size_t i) const { return (*list_)[list_->size() == 1 ? 0 : i]; }
+    // Whether all ranks hold the same.
+    bool same() const { return size_ == 0 || list_->size() == 1; }
+    std::vector<Box> list() const;
+    bool operator==(const Boxes& other) const;
+
+  private:
+    std::shared_ptr<const std::vector<Box>> list_;  // one for each place, or one for all
+    size_t size_ = 0;
+};
+
 // One form of a value: as it was made, or after a change of placement.
 struct PlacedValue {
     ValueId value = kNone;
     Distribution distribution;    // who owns what
-    std::vector<Box> boxes;       // by place in the grid: what each rank holds, with what it needs of its neighbours
+    Boxes boxes;                  // what each rank holds, with what it needs of its neighbours
     std::vector<int64_t> counts;  // of statistics: the elements behind each rank's part
 };
 
@@ -61,6 +83,6 @@ PlacedGraph place(const Graph& graph, const Plan& plan, const StatePlaces& state
 std::string listing(const PlacedGraph& placed, const Graph& graph, const Plan& plan);
 
 // What of a value every rank of the grid holds under a distribution.
-std::vector<Box> owned_boxes(const Distribution& distribution, const Grid& grid, const Shape& shape);
+Boxes owned_boxes(const Distribution& distribution, const Grid& grid, const Shape& shape);
 
 }  // namespace convoy

@@ -76,6 +76,7 @@ struct Instruction {
     double work = 0;    // operations
     int64_t bytes = 0;  // that must move: every operand once
     int64_t sent = 0;   // bytes that this rank sends, with an algorithm that sends no more than it must
+    int64_t order = 0;  // of traffic: by which ranks know which of theirs belong together
 };
 // "conv 3x3 pad 1"
 std::string text_of(const Instruction& instruction);
