@@ -19,6 +19,8 @@ Command add_eval(CLI::App& program);
 Command add_check(CLI::App& program);
 Command add_plan(CLI::App& program);
 Command add_show(CLI::App& program);
+Command add_profile(CLI::App& program);
+Command add_simulate(CLI::App& program);
 Command add_run(CLI::App& program);
 Command add_grad(CLI::App& program);
 CLI::App& add_bench(CLI::App& program);  // to which these add themselves:

@@ -1,0 +1,114 @@
+#include "app/profile_step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include "app/synthetic.h"
+#include "exec/session.h"
+#include "exec/share.h"
+#include "model/autodiff.h"
+#include "train/plan_choice.h"
+
+namespace convoy {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double middle(std::vector<double> list) {
+    std::sort(list.begin(), list.end());
+    return list[list.size() / 2];
+}
+
+// One rank's times, by instruction.
+struct Times {
+    std::vector<std::vector<double>> instructions;
+    std::vector<double> steps;
+};
+
+Times run_steps(Executor& executor, const SessionOptions& session) {
+    constexpr int kLeast = 5, kMost = 25;
+    constexpr double kSeconds = 1.0;
+    Times times;
+    times.instructions.resize(executor.program().instructions.size());
+    executor.run({session.seed, 0});
+    const auto first = Clock::now();
+    executor.run({session.seed, 1});
+    const double one = std::chrono::duration<double>(Clock::now() - first).count();
+    const int rounds =
+        std::stoi(share_text(session.link, 0, std::to_string(std::clamp(static_cast<int>(kSeconds / one / 2), kLeast, kMost))));
+    for (int i = 0; i < rounds; ++i) {
+        const auto start = Clock::now();
+        executor.run({session.seed, static_cast<uint32_t>(2 + i)});
+        times.steps.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        const auto events = executor.run_traced({session.seed, static_cast<uint32_t>(2 + i)});
+        for (size_t k = 0; k < events.size(); ++k) times.instructions[k].push_back(events[k].duration_us * 1e-6);
+    }
+    return times;
+}
+
+}  // namespace
+
+StepCase step_case(const std::string& text) {
+    StepCase result;
+    const size_t first = text.find(':'), second = first == std::string::npos ? first : text.find(':', first + 1);
+    result.model = known_model(text.substr(0, first)).name;
+    if (first != std::string::npos) {
+        const std::string batch = text.substr(first + 1, second == std::string::npos ? second : second - first - 1);
+        result.batch = std::atoll(batch.c_str());
+        if (result.batch < 1)
+            throw UsageError(
+                fmt::format("\"{}\": the batch is \"{}\"; expected MODEL[:BATCH[:INPUT]], such as resnet18:8:3x64x64", text, batch));
+    }
+    if (second != std::string::npos) result.input = text.substr(second + 1);
+    return result;
+}
+
+StepProfile profile_step(const StepCase& which, const std::string& backend, Ranks& ranks) {
+    StepProfile result;
+    std::mutex mutex;
+    std::map<std::string, std::pair<KernelShape, std::vector<double>>> found;  // by all that tells kernels apart
+    ranks.run(which.ranks, [&](Link* link) {
+        ModelOptions shape{.batch = which.batch > 0 ? which.batch : 8};
+        if (!which.input.empty()) shape.input = parse_dims(which.input);
+        const Model model = make_model(which.model, shape);
+        const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
+        SessionOptions with{.backend = backend, .threads = which.threads, .link = link};
+        with.plan = plan_for(plan_choice(which.plan, which.ranks), graph).plan;
+        Session session(with);
+        const auto executor = session.load(graph);
+        executor->set_traffic_mode(TrafficMode::Serial);  // nothing beside a computation but the other ranks' own
+        for (const auto& [name, tensor] : synthetic_feeds(graph, {.classes = model.classes, .lr = 1e-4}))
+            executor->set_whole_input(name, tensor);
+        const Times times = run_steps(*executor, with);
+        const Program& program = executor->program();
+        const std::lock_guard lock(mutex);
+        double sum = 0;
+        int count = 0;
+        for (size_t i = 0; i < program.instructions.size(); ++i) {
+            const Instruction& in = program.instructions[i];
+            if (is_traffic(in.action)) continue;
+            const double seconds = middle(times.instructions[i]);
+            sum += seconds;
+            ++count;
+            const KernelShape shape_here = shape_of(program, in);
+            auto& entry =
+                found[fmt::format("{} {} {} {}", shape_here.family, shape_here.work, shape_here.bytes, fmt::join(shape_here.sizes, "x"))];
+            entry.first = shape_here;
+            entry.second.push_back(seconds);
+        }
+        result.step_seconds = std::max(result.step_seconds, middle(times.steps));
+        result.sum_seconds = std::max(result.sum_seconds, sum);
+        result.instructions = std::max(result.instructions, count);
+    });
+    for (const auto& [key, entry] : found) {
+        double mean = 0;
+        for (const double s : entry.second) mean += s / static_cast<double>(entry.second.size());
+        result.kernels.push_back({entry.first, which.threads, which.ranks, std::max(mean, 1e-9)});
+    }
+    return result;
+}
+
+}  // namespace convoy

@@ -1,0 +1,401 @@
+#include "plan/simulate.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <queue>
+#include <set>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace convoy {
+
+namespace {
+
+constexpr size_t kQueues = 4;
+constexpr double kNever = 1e300;
+constexpr double kNothing = 1e-12;  // seconds: less than this is left over by rounding
+
+// What one class's instructions cost and whom they wait for.
+struct Script {
+    const Program* program = nullptr;
+    std::vector<double> seconds;          // of computations
+    std::vector<TrafficCost> traffic;     // of traffic
+    std::vector<std::vector<int>> peers;  // of traffic: the actors that must have arrived
+};
+
+// Something under way on a rank: first a latency that nothing shortens, then work at a rate.
+struct Activity {
+    int instruction = -1;
+    double latency = 0, work = 0;  // seconds left, alone on its resources
+    double rate = 1;
+    double began = 0;
+    bool active() const { return instruction >= 0; }
+    double left() const { return latency > 0 ? latency : rate > 0 ? work / rate : kNever; }
+};
+
+// One rank that stands for its class.
+struct Actor {
+    const Script* script = nullptr;
+    Rank rank = 0;
+    double slowdown = 1;
+    double capacity = 1, demand = 1;  // cores it has, and cores its computations want; devices count as one
+    size_t next = 0;
+    bool finished = false;
+    std::vector<char> done;
+    Activity compute;
+    std::array<std::deque<int>, kQueues> posted;
+    std::array<Activity, kQueues> traffic;
+    std::array<bool, kQueues> arrived{};                    // the head of the queue waits for others
+    std::unordered_map<int64_t, std::vector<int>> waiting;  // by order: who waits for this actor to arrive
+    std::set<int64_t> here;                                 // orders at which it has arrived
+    double last = 0, blocked_since = -1;
+    uint64_t version = 0;
+    ClassResult result;
+};
+
+class Simulator {
+  public:
+    Simulator(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options)
+        : classes_(classes), machine_(machine), options_(options), costs_(machine, {count(classes), options.threads}) {
+        std::vector<int> class_of(static_cast<size_t>(count(classes)), -1);
+        for (size_t c = 0; c < classes.size(); ++c)
+            for (const Rank r : classes[c].ranks) class_of[static_cast<size_t>(r)] = static_cast<int>(c);
+        scripts_.resize(classes.size());
+        for (size_t c = 0; c < classes.size(); ++c) write(scripts_[c], classes[c].program, class_of);
+        actors_.resize(classes.size());
+        for (size_t c = 0; c < classes.size(); ++c) seat(actors_[c], c);
+    }
+
+    Simulation run() {
+        for (size_t a = 0; a < actors_.size(); ++a) resume(static_cast<int>(a));
+        settle();
+        while (!events_.empty()) {
+            const Event event = events_.top();
+            events_.pop();
+            Actor& actor = actors_[static_cast<size_t>(event.actor)];
+            if (event.version != actor.version) continue;
+            now_ = event.time;
+            advance(actor);
+            complete(event.actor);
+            settle();
+        }
+        return report();
+    }
+
+  private:
+    struct Event {
+        double time;
+        int actor;
+        uint64_t version;
+        bool operator<(const Event& o) const { return time != o.time ? time > o.time : actor > o.actor; }
+    };
+
+    static int count(const std::vector<RankClass>& classes) {
+        Rank highest = -1;
+        for (const RankClass& c : classes)
+            for (const Rank r : c.ranks) highest = std::max(highest, r);
+        CONVOY_CHECK(highest >= 0, "there is no rank to simulate");
+        return highest + 1;
+    }
+
+    void write(Script& script, const Program& program, const std::vector<int>& class_of) {
+        script.program = &program;
+        for (const Instruction& in : program.instructions) {
+            script.seconds.push_back(0);
+            script.traffic.emplace_back();
+            script.peers.emplace_back();
+            if (!is_traffic(in.action)) {
+                const Estimate estimate = costs_.compute(program, in);
+                script.seconds.back() = estimate.seconds;
+                error_ += estimate.seconds * estimate.error;
+                computed_ += estimate.seconds;
+                if (estimate.source == CostSource::Roofline) guessed_ += estimate.seconds;
+                continue;
+            }
+            script.traffic.back() = costs_.traffic(program, in);
+            std::set<int> peers;
+            const auto add = [&](Rank r) {
+                if (class_of[static_cast<size_t>(r)] >= 0) peers.insert(class_of[static_cast<size_t>(r)]);
+            };
+            if (const auto* collective = std::get_if<Collective>(&in.action)) {
+                for (const Rank r : collective->group) add(r);
+            } else {
+                for (const auto* list : {&std::get<Exchange>(in.action).sends, &std::get<Exchange>(in.action).receives})
+                    for (const auto& peer : *list) add(peer.rank);
+            }
+            script.peers.back().assign(peers.begin(), peers.end());
+        }
+    }
+
+    void seat(Actor& actor, size_t c) {
+        actor.script = &scripts_[c];
+        actor.rank = classes_[c].program.rank;
+        actor.done.assign(actor.script->program->instructions.size(), 0);
+        for (const Rank r : classes_[c].ranks)
+            if (const auto at = options_.slowdown.find(r); at != options_.slowdown.end())
+                actor.slowdown = std::max(actor.slowdown, at->second);
+        if (costs_.device(actor.rank).joins) {
+            const Seat& seat = costs_.seats()[static_cast<size_t>(actor.rank)];
+            actor.demand = costs_.threads(actor.rank);
+            actor.capacity =
+                std::max(actor.demand, static_cast<double>(machine_.nodes[static_cast<size_t>(seat.kind)].devices) / seat.ranks_here);
+        }
+        ClassResult& r = actor.result;
+        r.ranks = classes_[c].ranks;
+        r.arena_bytes = actor.script->program->memory.arena_bytes;
+        r.state_bytes = actor.script->program->memory.state_bytes;
+        for (const Instruction& in : actor.script->program->instructions)
+            (in.queue == Queue::Gradient ? r.gradient_sent : r.activation_sent) += in.sent;
+    }
+
+    const Instruction& instruction(const Actor& actor, int i) const { return actor.script->program->instructions[static_cast<size_t>(i)]; }
+
+    // --- The clock of one rank ---
+
+    // Everything under way moves on to now.
+    void advance(Actor& actor) {
+        const double passed = now_ - actor.last;
+        actor.last = now_;
+        if (actor.compute.active()) actor.result.compute_seconds += passed;
+        const auto move = [&](Activity& a) {
+            if (!a.active()) return;
+            if (a.latency > 0)
+                a.latency = a.latency - passed > kNothing ? a.latency - passed : 0;  // events lie on the end of every latency
+            else
+                a.work = std::max(0.0, a.work - passed * a.rate);
+        };
+        move(actor.compute);
+        for (size_t q = 0; q < kQueues; ++q) {
+            if (actor.traffic[q].active()) actor.result.traffic_seconds += passed;
+            move(actor.traffic[q]);
+        }
+    }
+
+    // Traffic gets the share of a core that it wants up to what is fair; computations get what is left. Traffic on one link divides it.
+    void share(Actor& actor) {
+        double wanted = 0;
+        int threads = 0;
+        std::map<int, int> on_link;
+        for (const Activity& t : actor.traffic) {
+            if (!t.active()) continue;
+            wanted += cost(actor, t).compute_share;
+            ++threads;
+            if (t.latency <= 0) ++on_link[cost(actor, t).link];
+        }
+        const double computing = actor.compute.active() ? actor.demand : 0;
+        double taken = wanted, fair = 1;
+        const bool crowded = computing + wanted > actor.capacity && wanted > 0;
+        if (crowded) {
+            taken = 0;
+            const double each = actor.capacity / (computing + threads);
+            for (Activity& t : actor.traffic)
+                if (t.active()) taken += std::min(cost(actor, t).compute_share, each);
+            fair = each;
+        }
+        for (Activity& t : actor.traffic) {
+            if (!t.active()) continue;
+            const double want = cost(actor, t).compute_share;
+            t.rate = crowded && want > fair ? fair / want : 1;
+            if (t.latency <= 0) t.rate = std::min(t.rate, 1.0 / on_link[cost(actor, t).link]);
+        }
+        if (actor.compute.active()) actor.compute.rate = std::min(1.0, (actor.capacity - taken) / actor.demand);
+    }
+    const TrafficCost& cost(const Actor& actor, const Activity& t) const {
+        return actor.script->traffic[static_cast<size_t>(t.instruction)];
+    }
+
+    void schedule(int index) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        share(actor);
+        double least = kNever;
+        if (actor.compute.active()) least = actor.compute.left();
+        for (const Activity& t : actor.traffic)
+            if (t.active()) least = std::min(least, t.left());
+        ++actor.version;
+        if (least < kNever) events_.push({now_ + least, index, actor.version});
+    }
+
+    // An actor whose activities change is looked at again when this moment is over.
+    void touch(int index) {
+        advance(actors_[static_cast<size_t>(index)]);
+        touched_.insert(index);
+    }
+    void settle() {
+        for (const int a : touched_) schedule(a);
+        touched_.clear();
+    }
+
+    static bool over(const Activity& a) { return a.active() && a.latency <= 0 && a.work <= kNothing; }
+
+    void complete(int index) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        touch(index);
+        if (over(actor.compute)) {
+            finish(actor, actor.compute);
+            ++actor.next;
+        }
+        for (size_t q = 0; q < kQueues; ++q) {
+            if (!over(actor.traffic[q])) continue;
+            finish(actor, actor.traffic[q]);
+            actor.posted[q].pop_front();
+            arrive(index, q);
+        }
+        resume(index);
+    }
+
+    void finish(Actor& actor, Activity& a) {
+        actor.done[static_cast<size_t>(a.instruction)] = 1;
+        if (options_.timeline) {
+            const Instruction& in = instruction(actor, a.instruction);
+            timeline_.push_back({.name = in.layer + ": " + text_of(in),
+                                 .category = std::string(name_of(in.phase)),
+                                 .rank = actor.rank,
+                                 .queue = static_cast<int>(in.queue),
+                                 .begin_us = a.began * 1e6,
+                                 .duration_us = (now_ - a.began) * 1e6,
+                                 .flops = in.work,
+                                 .bytes = static_cast<double>(in.bytes)});
+        }
+        a = {};
+    }
+
+    // The thread that walks through the program goes on as far as it can.
+    void resume(int index) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        touch(index);
+        const auto& instructions = actor.script->program->instructions;
+        while (!actor.compute.active() && actor.next < instructions.size()) {
+            const Instruction& in = instructions[actor.next];
+            const bool ready = std::all_of(in.waits.begin(), in.waits.end(), [&](int w) { return actor.done[static_cast<size_t>(w)]; });
+            if (!ready) return block(actor);
+            unblock(actor);
+            const int at = static_cast<int>(actor.next);
+            if (is_traffic(in.action)) {
+                const auto q = static_cast<size_t>(in.queue);
+                actor.posted[q].push_back(at);
+                ++actor.next;
+                if (actor.posted[q].size() == 1) arrive(index, q);
+                continue;
+            }
+            actor.compute = {.instruction = at, .work = seconds(actor, at), .began = now_};
+        }
+        if (actor.compute.active() || actor.next < instructions.size()) return;
+        const bool idle = std::all_of(actor.posted.begin(), actor.posted.end(), [](const auto& q) { return q.empty(); });
+        if (!idle) return block(actor);
+        unblock(actor);
+        actor.finished = true;
+        actor.result.seconds = now_;
+    }
+    void block(Actor& actor) const {
+        if (actor.blocked_since < 0) actor.blocked_since = now_;
+    }
+    void unblock(Actor& actor) const {
+        if (actor.blocked_since >= 0) actor.result.waiting_seconds += now_ - actor.blocked_since;
+        actor.blocked_since = -1;
+    }
+
+    double seconds(const Actor& actor, int at) const {
+        double s = actor.script->seconds[static_cast<size_t>(at)] * actor.slowdown;
+        if (options_.noise > 0) {
+            const RandomStream random{options_.seed, static_cast<uint32_t>(actor.rank), stream_of("simulate")};
+            s *= std::max(0.05, 1 + options_.noise * random.normal(static_cast<uint64_t>(at)));
+        }
+        return s;
+    }
+
+    // --- Meeting others ---
+
+    // The head of a queue is ready; it begins when all whom it concerns are.
+    void arrive(int index, size_t q) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        if (actor.posted[q].empty()) return;
+        const Instruction& in = instruction(actor, actor.posted[q].front());
+        actor.arrived[q] = true;
+        actor.here.insert(in.order);
+        begin(index, q);
+        const auto others = actor.waiting.find(in.order);
+        if (others == actor.waiting.end()) return;
+        const std::vector<int> list = std::move(others->second);
+        actor.waiting.erase(others);
+        for (const int other : list)
+            for (size_t oq = 0; oq < kQueues; ++oq) begin(other, oq);
+    }
+
+    void begin(int index, size_t q) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        if (!actor.arrived[q] || actor.traffic[q].active()) return;
+        const int at = actor.posted[q].front();
+        const int64_t order = instruction(actor, at).order;
+        for (const int peer : actor.script->peers[static_cast<size_t>(at)]) {
+            Actor& other = actors_[static_cast<size_t>(peer)];
+            if (other.here.count(order)) continue;
+            other.waiting[order].push_back(index);
+            return;
+        }
+        touch(index);
+        actor.arrived[q] = false;
+        const TrafficCost& c = actor.script->traffic[static_cast<size_t>(at)];
+        actor.traffic[q] = {.instruction = at, .latency = c.latency > kNothing ? c.latency : 0, .work = c.transfer, .began = now_};
+    }
+
+    Simulation report() {
+        Simulation result{.ranks = count(classes_)};
+        bool powers = true;
+        for (Actor& actor : actors_) {
+            CONVOY_CHECK(actor.finished, "rank {} waits forever at instruction {} of {}", actor.rank, actor.next,
+                         actor.script->program->instructions.size());
+            result.step_seconds = std::max(result.step_seconds, actor.result.seconds);
+        }
+        std::set<int64_t> nodes;
+        for (Actor& actor : actors_) {
+            const DeviceKind& device = costs_.device(actor.rank);
+            powers = powers && device.busy_watts > 0;
+            const double idle = result.step_seconds - actor.result.compute_seconds;
+            result.joules += static_cast<double>(actor.result.ranks.size()) * actor.demand *
+                             (device.busy_watts * actor.result.compute_seconds + device.idle_watts * idle);
+            for (const Rank r : actor.result.ranks) {
+                const Seat& seat = costs_.seats()[static_cast<size_t>(r)];
+                if (nodes.insert(seat.node).second)
+                    result.joules += machine_.nodes[static_cast<size_t>(seat.kind)].watts * result.step_seconds;
+            }
+            result.classes.push_back(actor.result);
+        }
+        if (!powers) result.joules = 0;
+        result.timeline = std::move(timeline_);
+        result.error = computed_ > 0 ? error_ / computed_ : 0;
+        result.roofline_share = computed_ > 0 ? guessed_ / computed_ : 0;
+        return result;
+    }
+
+    const std::vector<RankClass>& classes_;
+    const Machine& machine_;
+    const SimulateOptions& options_;
+    CostModel costs_;
+    std::vector<Script> scripts_;
+    std::vector<Actor> actors_;
+    std::priority_queue<Event> events_;
+    std::set<int> touched_;
+    std::vector<TraceEvent> timeline_;
+    double now_ = 0, error_ = 0, computed_ = 0, guessed_ = 0;
+};
+
+}  // namespace
+
+const ClassResult& Simulation::slowest() const {
+    return *std::max_element(classes.begin(), classes.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+}
+
+int64_t Simulation::most_memory() const {
+    int64_t most = 0;
+    for (const ClassResult& c : classes) most = std::max(most, c.arena_bytes + c.state_bytes);
+    return most;
+}
+
+Simulation simulate(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options) {
+    return Simulator(classes, machine, options).run();
+}
+
+}  // namespace convoy
