@@ -26,7 +26,12 @@ struct BenchDataArguments {
 
 int bench(const BenchDataArguments& a) {
     const Output output(a.common.json);
-    DatasetOptions options{.augment = a.augment, .normalize = a.normalize, .resize = a.resize, .seed = a.common.seed, .strict = a.strict};
+    DatasetOptions options;
+    options.augment = a.augment;
+    options.normalize = a.normalize;
+    options.resize = a.resize;
+    options.seed = a.common.seed;
+    options.strict = a.strict;
     if (!a.input.empty()) options.size = parse_dims(a.input).slice(1);
     require(a.data != "synthetic", "dataset \"synthetic\" is made for a model; there is nothing to read");
     const auto dataset = open_dataset(a.data, a.split == "test" ? Split::Test : Split::Train, options);

@@ -27,7 +27,9 @@ std::unique_ptr<Dataset> open(const ShowArguments& a, Split split, const Dataset
 int show(const ShowArguments& a) {
     const Output output(a.common.json);
     const DataKind kind = dataset_kind(a.data);
-    DatasetOptions options{.classes = a.classes, .strict = a.strict};
+    DatasetOptions options;
+    options.classes = a.classes;
+    options.strict = a.strict;
     const auto train = open(a, Split::Train, options), test = open(a, Split::Test, options);
     const DatasetInfo& info = train->info();
     output.line("{}: {}, {}", a.data, name_of(kind), targets_text(info));
