@@ -42,6 +42,13 @@ class CpuTarget : public Target {
         return all;
     }
 
+    std::vector<Refusal> refusals(const Problem& problem) const override {
+        std::vector<Refusal> all;
+        for (const auto* implementation : cpu::implementations())
+            for (auto& refusal : implementation->refusals(problem, context_)) all.push_back(std::move(refusal));
+        return all;
+    }
+
   private:
     // Parts without elements are left to the reference.
     static bool for_fast_kernels(const Problem& problem) {

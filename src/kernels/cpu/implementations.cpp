@@ -1,4 +1,5 @@
 #include "kernels/cpu/onednn/implementations.h"
+#include "kernels/cpu/conv/convolution.h"
 #include "kernels/cpu/implementation.h"
 #include "kernels/cpu/own_implementations.h"
 
@@ -6,7 +7,7 @@ namespace convoy::cpu {
 
 const std::vector<const Implementation*>& implementations() {
     static const std::vector<const Implementation*> list{
-        &onednn_conv(),         &winograd3d(),          &onednn_linear(),         &norm_implementation(),     &elementwise_implementation(),
+        &convolutions(),        &onednn_linear(),       &norm_implementation(),   &elementwise_implementation(),
         &pool_implementation(), &loss_implementation(), &update_implementation(), &rearrange_implementation()};
     return list;
 }

@@ -90,10 +90,11 @@ inline Tensor taken(const TensorDesc& desc, const std::vector<int64_t>& offsets,
 struct Check {
     double tolerance = 2e-6;
     StepContext context{.seed = 7, .step = 3};
-    int number = 0;  // of the case: decides which numbers of threads and sizes of blocks are tried
+    int number = 0;     // of the case: decides which numbers of threads and sizes of blocks are tried
+    int64_t block = 0;  // the only size of blocks; 0: both
 
     std::vector<CpuContext> contexts() const {
-        const int64_t blocks[] = {8, 16};
+        const int64_t blocks[] = {block ? block : 8, block ? block : 16};
         return {{1, blocks[number % 2]}, {2 + number / 2 % 2, blocks[1 - number % 2]}};
     }
 };

@@ -7,6 +7,7 @@
 #include <dnnl.hpp>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/onednn/gemm.h"
 #include "tensor/layout.h"
 
 namespace convoy::cpu {
@@ -38,9 +39,6 @@ class OneDnnKernel : public Kernel {
     std::vector<dnnl_exec_arg_t> arguments_;
     int threads_;
 };
-
-// Sets the number of OpenMP threads that libraries called from this thread use.
-void use_threads(int threads);
 
 // Copies between layouts.
 std::unique_ptr<Kernel> prepare_reorder(const Operand& src, const Operand& dst, int threads);

@@ -5,26 +5,12 @@ namespace convoy::cpu {
 using dnnl::algorithm;
 using dnnl::memory;
 
-namespace {
-
-// Post-ops that oneDNN's convolution takes as an activation.
-bool fusable(const UnaryOp& op) { return op.kind == Unary::Relu || op.kind == Unary::LeakyRelu; }
-
-}  // namespace
-
-std::optional<ConvProblem> recognise(const Problem& problem) {
-    const auto conv = conv_problem(problem);
-    if (!conv || (conv->activation && !fusable(*conv->activation))) return std::nullopt;
-    for (const auto& t : problem.tensors)
-        if (t.dtype != DType::f32) return std::nullopt;
-    for (const auto* pad : {&conv->window.pad_lo, &conv->window.pad_hi})
+std::string library_refusal(const ConvView& v) {
+    for (const auto* pad : {&v.conv.window.pad_lo, &v.conv.window.pad_hi})
         for (const int64_t p : *pad)
-            if (p < 0) return std::nullopt;  // cropping is left to the reference
-    return conv;
+            if (p < 0) return "the input is cropped";
+    return "";
 }
-
-ConvDescriber::ConvDescriber(const ConvProblem& conv, const Problem& problem)
-    : ConvDescriber(conv, Shapes{shape_of(problem, conv.x), shape_of(problem, conv.w), shape_of(problem, conv.y)}) {}
 
 ConvDescriber::ConvDescriber(const ConvProblem& conv, const Shapes& shapes)
     : conv_(conv), x_(shapes.x), y_(shapes.y), w_(shapes.w), grouped_(shapes.w) {

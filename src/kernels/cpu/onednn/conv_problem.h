@@ -1,5 +1,4 @@
-// What the implementations of convolutions share: finding a convolution in a problem, and asking the library for its primitive. Internal to this
-// folder.
+// What the algorithms that oneDNN backs share: asking the library for a convolution's primitive. Internal to this folder.
 #pragma once
 
 #include <optional>
@@ -7,13 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/conv/view.h"
 #include "kernels/cpu/onednn/common.h"
-#include "kernels/patterns.h"
 
 namespace convoy::cpu {
-
-// Nothing when the problem is no convolution, has other types than f32, or needs what the library lacks (cropping).
-std::optional<ConvProblem> recognise(const Problem& problem);
 
 // How the activations lie, and by which method.
 struct Variant {
@@ -36,7 +32,7 @@ class ConvDescriber {
         Shape x, w, y;
     };
     ConvDescriber(const ConvProblem& conv, const Shapes& shapes);
-    ConvDescriber(const ConvProblem& conv, const Problem& problem);
+    explicit ConvDescriber(const ConvView& view) : ConvDescriber(view.conv, Shapes{view.x, view.w, view.y}) {}
 
     // The weight's shape with a dim for the groups, where there are several.
     const Shape& grouped_weight() const { return grouped_; }
@@ -48,6 +44,9 @@ class ConvDescriber {
     Shape x_, y_, w_, grouped_;
     dnnl::memory::dims stride_, dilation_, lo_, hi_;
 };
+
+// Why the library takes no such convolution, whatever the method; empty when it may.
+std::string library_refusal(const ConvView& view);
 
 // The operands as the library's arguments.
 std::vector<std::pair<int, dnnl::memory>> conv_arguments(Direction direction, const dnnl::memory& x, const dnnl::memory& w,

@@ -4,25 +4,12 @@
 
 #include "base/error.h"
 #include "kernels/cpu/implementation.h"
-#include "kernels/cpu/onednn/common.h"
+#include "kernels/cpu/onednn/gemm.h"
 #include "kernels/cpu/onednn/implementations.h"
 
 namespace convoy::cpu {
 
 namespace {
-
-// C = op(A) * op(B), row-major; C is [m, n], the inner length k.
-struct Product {
-    char transpose_a = 'N', transpose_b = 'N';
-    int64_t m = 0, n = 0, k = 0, lda = 0, ldb = 0;
-    const float *a = nullptr, *b = nullptr;
-    float* c = nullptr;
-
-    void run() const {
-        const auto status = dnnl_sgemm(transpose_a, transpose_b, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, n);
-        CONVOY_CHECK(status == dnnl_success, "oneDNN's matrix product failed with status {}", static_cast<int>(status));
-    }
-};
 
 // y[m, n] += bias[n], then the leaky ReLU with this slope (1: none).
 void add_bias(float* y, const float* bias, int64_t m, int64_t n, float slope) {
@@ -53,7 +40,7 @@ class LinearKernel : public Kernel {
         const auto *p = floats(first.inputs[0]), *q = floats(first.inputs[1]);
         int result = first.outputs[0];
         if (std::holds_alternative<LinearOp>(first.op)) {
-            product_ = {'N', 'T', a[0], b[0], a[1], a[1], b[1], p, q, nullptr};
+            product_ = {.m = a[0], .n = b[0], .k = a[1], .a = {p, a[1]}, .b = {q, b[1], true}};
             for (size_t s = 1; s < problem.steps.size(); ++s) {
                 const auto& step = problem.steps[s];
                 if (const auto* unary = std::get_if<UnaryOp>(&step.op))
@@ -63,23 +50,24 @@ class LinearKernel : public Kernel {
                 result = step.outputs[0];
             }
         } else if (std::holds_alternative<LinearGradInputOp>(first.op)) {
-            product_ = {'N', 'N', a[0], b[1], a[1], a[1], b[1], p, q, nullptr};
+            product_ = {.m = a[0], .n = b[1], .k = a[1], .a = {p, a[1]}, .b = {q, b[1]}};
         } else {  // x[N,I], dy[N,O] -> dw[O,I] = dy^T x
-            product_ = {'T', 'N', b[1], a[1], a[0], b[1], a[1], q, p, nullptr};
+            product_ = {.m = b[1], .n = a[1], .k = a[0], .a = {q, b[1], true}, .b = {p, a[1]}};
             if (problem.steps.size() == 2) bias_gradient_ = floats(problem.steps[1].outputs[0]);
         }
         product_.c = floats(result);
+        product_.c_step = product_.n;
     }
 
     void run(const StepContext&) override {
         use_threads(threads_);
         product_.run();
         if (bias_ || slope_ != 1) add_bias(product_.c, bias_, product_.m, product_.n, slope_);
-        if (bias_gradient_) sum_rows(product_.a, bias_gradient_, product_.k, product_.m);
+        if (bias_gradient_) sum_rows(product_.a.data, bias_gradient_, product_.k, product_.m);
     }
 
   private:
-    Product product_;
+    Gemm product_;
     const float* bias_ = nullptr;
     float* bias_gradient_ = nullptr;
     float slope_ = 1;

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/cpu/onednn/implementations.h"
+#include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/onednn/winograd3d_plan.h"
 
 namespace convoy::cpu {
@@ -18,7 +18,8 @@ bool not_zero(float factor) { return factor != 0; }
 // Forward and input gradient, which differ in what is read and in the order of the weights' slices.
 class ConvolveKernel : public Kernel {
   public:
-    ConvolveKernel(const Plan& plan, const KernelRequest& request, const CpuContext& context) : plan_(plan), context_(context) {
+    ConvolveKernel(const Plan& plan, const ConvCall& call) : plan_(plan), context_(call.context) {
+        const KernelRequest& request = call.request;
         const Described slice = describe_slice(plan, true);
         const Winograd3dWorkspace space(plan, slice, request.workspace);
         const ConvProblem& conv = plan.conv;
@@ -31,7 +32,7 @@ class ConvolveKernel : public Kernel {
         if (conv.activation) ending_.slope = conv.activation->kind == Unary::LeakyRelu ? static_cast<float>(conv.activation->alpha) : 0.0f;
         for (int p = 0; p < plan.transform->points; ++p) {
             float* const w = space.w + p % plan.weights_kept() * plan.weight_floats();
-            points_.push_back(point(p, w, bind_slice(plan, slice, space, w, context.threads)));
+            points_.push_back(point(p, w, bind_slice(plan, slice, space, w, context_.threads)));
         }
     }
 
@@ -80,14 +81,15 @@ class ConvolveKernel : public Kernel {
 // dw = weight^T ((output^T dy) . (input x)), summed over tiles.
 class WeightGradKernel : public Kernel {
   public:
-    WeightGradKernel(const Plan& plan, const KernelRequest& request, const CpuContext& context)
-        : plan_(plan), context_(context), slice_(describe_slice(plan, true)), space_(plan, slice_, request.workspace) {
+    WeightGradKernel(const Plan& plan, const ConvCall& call)
+        : plan_(plan), context_(call.context), slice_(describe_slice(plan, true)), space_(plan, slice_, call.workspace) {
+        const KernelRequest& request = call.request;
         const ConvProblem& conv = plan.conv;
         x_ = slices_of(operand(request, conv.x));
         dy_ = slices_of(operand(request, conv.y));
         dw_ = plan.weights(floats(request, conv.w));
         if (plan.sums_bias()) bias_ = floats(request, conv.bias);
-        product_ = bind_slice(plan, slice_, space_, space_.w, context.threads);
+        product_ = bind_slice(plan, slice_, space_, space_.w, context_.threads);
         for (int p = 0; p < plan.transform->points; ++p) points_.push_back({plan.input_taps(p), output_taps(p)});
     }
 
@@ -137,68 +139,54 @@ class WeightGradKernel : public Kernel {
     std::vector<Point> points_;
 };
 
-class Winograd3d : public Implementation {
-  public:
-    explicit Winograd3d(int64_t cached_bytes) : cached_bytes_(cached_bytes) {}
+Plan plan_of(const ConvView& view, const CpuContext& context, int outputs) { return winograd3d_plan(view, outputs, context.cached_bytes); }
 
-    std::string_view name() const override { return "winograd3d"; }
+// Multiplications and additions: of the two-dimensional products, F(4x4, 3x3), at every point of the depth's transform.
+double operations(const Plan& plan) {
+    const auto tiles = [](int64_t n) { return static_cast<double>((n + 3) / 4); };
+    const Shape& result = plan.mirrored() ? plan.x : plan.y;
+    return 2.0 * 36 * static_cast<double>(plan.transform->points * plan.chunk * plan.chunks) * tiles(result[3]) * tiles(result[4]) *
+           static_cast<double>(plan.w[0] * plan.w[1]);
+}
 
-    std::vector<Candidate> candidates(const Problem& problem, const CpuContext& context) const override {
-        const auto conv = recognise(problem);
-        if (!conv || !winograd3d_accepts(*conv, problem)) return {};
-        use_threads(context.threads);
-        std::vector<Candidate> list;
-        for (const int outputs : {4, 2}) {
-            const Plan plan = winograd3d_plan(*conv, problem, outputs, cached_bytes_);
-            try {
-                const Described slice = describe_slice(plan, false);
-                const auto weight = weight_layout(plan, slice);
-                if (!weight) continue;
-                for (const Layout& layout : {Layout::blocked(5, 16), Layout::channels_last(5)}) {
-                    auto offer = candidate(plan, problem, layout, *weight);
-                    offer.workspace_bytes = Winograd3dWorkspace(plan, slice).bytes;
-                    offer.seconds = seconds_of(plan, layout) / context.threads;
-                    list.push_back(std::move(offer));
-                }
-            } catch (const dnnl::error&) {
-                continue;  // the library lacks it: no AVX-512, or padding that it does not take
+ConvOffers offers(const ConvView& view, const CpuContext& context) {
+    if (auto reason = winograd3d_refusal(view); !reason.empty()) return ConvOffers::refuse(std::move(reason));
+    ConvOffers result;
+    for (const int outputs : {4, 2}) {
+        const Plan plan = plan_of(view, context, outputs);
+        try {
+            const Described slice = describe_slice(plan, false);
+            const auto weight = weight_layout(plan, slice);
+            if (!weight) continue;
+            for (const bool last : {false, true}) {
+                const Layout layout = last ? Layout::channels_last(5) : Layout::blocked(5, 16);
+                result.list.push_back({.variant = fmt::format("d{}:{}", outputs, last ? "last" : "blocked"),
+                                       .x = layout,
+                                       .w = *weight,
+                                       .y = layout,
+                                       .workspace_bytes = Winograd3dWorkspace(plan, slice).bytes,
+                                       .operations = operations(plan),
+                                       .seconds = seconds_of(plan, layout) / context.threads});
             }
+        } catch (const dnnl::error&) {
+            result.refusal = "oneDNN lacks Winograd's method for its slices (no AVX-512, or padding that it does not take)";
         }
-        return list;
     }
+    return result;
+}
 
-    std::unique_ptr<Kernel> prepare(const KernelRequest& request, const CpuContext& context) const override {
-        const auto conv = recognise(request.problem);
-        CONVOY_CHECK(conv && winograd3d_accepts(*conv, request.problem), "{} is no convolution of 3x3x3", text_of(request.problem));
-        use_threads(context.threads);
-        const Plan plan = winograd3d_plan(*conv, request.problem, request.algorithm == algorithm(2) ? 2 : 4, cached_bytes_);
-        if (conv->direction == Direction::GradWeight) return std::make_unique<WeightGradKernel>(plan, request, context);
-        return std::make_unique<ConvolveKernel>(plan, request, context);
-    }
-
-  private:
-    std::string algorithm(int outputs) const { return fmt::format("{}:d{}", name(), outputs); }
-
-    Candidate candidate(const Plan& plan, const Problem& problem, const Layout& layout, const Layout& weight) const {
-        Candidate result{.algorithm = algorithm(plan.transform->outputs), .numerics = Numerics::Fast};
-        for (int t = 0; t < problem.inputs + problem.outputs; ++t) {
-            auto& operands = is_input(problem, t) ? result.inputs : result.outputs;
-            operands.push_back(t == plan.conv.w ? weight : t == plan.conv.x || t == plan.conv.y ? layout : Layout::plain());
-        }
-        return result;
-    }
-
-    int64_t cached_bytes_;
-};
+std::unique_ptr<Kernel> prepare(const ConvCall& call) {
+    const Plan plan = plan_of(call.view, call.context, call.variant.rfind("d2", 0) == 0 ? 2 : 4);
+    if (call.view.direction() == Direction::GradWeight) return std::make_unique<WeightGradKernel>(plan, call);
+    return std::make_unique<ConvolveKernel>(plan, call);
+}
 
 }  // namespace
 
-std::unique_ptr<Implementation> make_winograd3d(int64_t cached_bytes) { return std::make_unique<Winograd3d>(cached_bytes); }
-
-const Implementation& winograd3d() {
-    // From 3 MB to 24 MB the U-Net's convolutions take the same time within a tenth.
-    static const Winograd3d instance(int64_t{8} << 20);
-    return instance;
+const ConvAlgorithm& winograd3d() {
+    // What stays in the cache: from 3 MB to 24 MB the U-Net's convolutions take the same time within a tenth.
+    static const ConvAlgorithm algorithm{"winograd3d", Numerics::Fast, true, offers, prepare};
+    return algorithm;
 }
 
 }  // namespace convoy::cpu

@@ -1,5 +1,7 @@
 #include "kernels/cpu/onednn/winograd3d_plan.h"
 
+#include <fmt/format.h>
+
 namespace convoy::cpu {
 
 using dnnl::memory;
@@ -16,21 +18,20 @@ int64_t chunk_of(int64_t tiles, int64_t bytes_per_tile, int64_t cached_bytes) {
 
 }  // namespace
 
-bool winograd3d_accepts(const ConvProblem& conv, const Problem& problem) {
-    const Window& window = conv.window;
-    if (window.rank() != 3 || conv.groups != 1) return false;
-    for (int i = 0; i < 3; ++i)
-        if (window.kernel[i] != 3 || window.stride[i] != 1 || window.dilation[i] != 1) return false;
-    for (const int t : {conv.x, conv.y})
-        if (numel(shape_of(problem, t)) == 0 || shape_of(problem, t)[1] % kBlock != 0) return false;
-    return true;
+std::string winograd3d_refusal(const ConvView& v) {
+    if (v.rank != 3 || v.kernel != Three{3, 3, 3}) return "the window is not 3x3x3";
+    if (!v.all_ones(v.stride)) return "the stride is not 1";
+    if (!v.all_ones(v.dilation)) return "the window is dilated";
+    if (v.groups != 1) return "there are groups";
+    if (v.c % kBlock != 0 || v.f % kBlock != 0) return fmt::format("the channels are no multiple of {}", kBlock);
+    return library_refusal(v);
 }
 
-Winograd3dPlan winograd3d_plan(const ConvProblem& conv, const Problem& problem, int outputs, int64_t cached_bytes) {
-    Winograd3dPlan plan{.conv = conv,
-                        .x = shape_of(problem, conv.x),
-                        .w = shape_of(problem, conv.w),
-                        .y = shape_of(problem, conv.y),
+Winograd3dPlan winograd3d_plan(const ConvView& view, int outputs, int64_t cached_bytes) {
+    Winograd3dPlan plan{.conv = view.conv,
+                        .x = view.x,
+                        .w = view.w,
+                        .y = view.y,
                         .transform = &depth_transform(outputs),
                         .tiles = 0,
                         .chunk = 1,

@@ -35,10 +35,10 @@ struct Winograd3dPlan {
     std::vector<Tap> input_taps(int point) const;
 };
 
-// Whether the method applies: 3x3x3, stride 1, no dilation, no groups, channels that are multiples of 16.
-bool winograd3d_accepts(const ConvProblem& conv, const Problem& problem);
+// Why the method does not apply; it takes 3x3x3, stride 1, no dilation, no groups, channels that are multiples of 16.
+std::string winograd3d_refusal(const ConvView& view);
 // By F(outputs, 3) along the depth, in the fewest equal chunks whose transformed activations fit into `cached_bytes`.
-Winograd3dPlan winograd3d_plan(const ConvProblem& conv, const Problem& problem, int outputs, int64_t cached_bytes);
+Winograd3dPlan winograd3d_plan(const ConvView& view, int outputs, int64_t cached_bytes);
 // Seconds of one thread, roughly, with activations in this layout.
 double seconds_of(const Winograd3dPlan& plan, const Layout& layout);
 

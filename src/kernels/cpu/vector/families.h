@@ -14,5 +14,10 @@ void enter_lines(VectorKernels& table);
 void enter_pool(VectorKernels& table);
 void enter_plain_pool(VectorKernels& table);
 void enter_combine(VectorKernels& table);
+void enter_direct(VectorKernels& table);
+void enter_fourier(VectorKernels& table);
+void enter_planes(VectorKernels& table);
+void enter_product(VectorKernels& table);
+void enter_winograd(VectorKernels& table);
 
 }  // namespace convoy::cpu::vec::CONVOY_ISA

@@ -202,6 +202,72 @@ struct CombineArgs {
     float slope = 1;
 };
 
+// --- Convolutions -----------------------------------------------------------------------------------------------------------------
+
+// y += factor*x for lines of `lanes` neighbouring floats, which are so many floats apart.
+struct ScaleAddArgs {
+    const float* x = nullptr;
+    float* y = nullptr;
+    int64_t x_step = 1, y_step = 1, lines = 0, lanes = 1;
+    float factor = 1;
+};
+
+// A box of a tensor whose elements are vectors of channels: element (i0, i1, i2) stands at data + sum of i*step, where begin <= i < end. Elsewhere it is
+// zero, or not stored. With a spread s the box has an element only at every s-th index, which stands at i/s*step.
+struct TileBox {
+    float* data = nullptr;
+    int64_t step[3] = {0, 0, 0}, begin[3] = {0, 0, 0}, end[3] = {1, 1, 1}, spread[3] = {1, 1, 1};
+};
+
+// A tile's transform: along every dim that is active, from one box to another.
+struct TileArgs {
+    int64_t lanes = 16;  // 8 or 16
+    bool active[3] = {false, true, true};
+    TileBox from, to;
+    // Fourier only. Imaginary parts stand so many floats after the real ones.
+    int64_t size = 16, part_step = 0;
+    float* scratch = nullptr;  // fourier_scratch floats
+};
+
+// Winograd's F(m, 3), m + 2 = t: of inputs (t to t), weights (3 to t), outputs (t to m), and the transposes of the last two.
+enum class TileStep : uint8_t { Input, Weight, Output, OutputTurned, WeightTurned };
+
+// Direct convolution in the blocked layout: `count` results, result_step floats apart, each a vector of `lanes` channels, of `results` neighbouring blocks
+// (1 or 2). A tap t sees, from the first result's view, source + source_offset[t], and has the weights [lanes in][lanes out] at weight_offset[t].
+struct DirectArgs {
+    int64_t lanes = 16;
+    const float *source = nullptr, *weights = nullptr;
+    float* result = nullptr;
+    int64_t count = 0, result_step = 0, source_step = 0;
+    int results = 1;
+    int64_t result_block = 0, result_weights = 0;              // floats between the results' blocks, and between their weights
+    int64_t blocks = 0, source_block = 0, source_weights = 0;  // of the source: how many, and floats between them and between their weights
+    int64_t taps = 0;
+    const int64_t *source_offset = nullptr, *weight_offset = nullptr;
+};
+
+// weights [lanes of x][lanes of dy] += the sum over all rows and elements of x times dy.
+struct DirectWeightArgs {
+    int64_t lanes = 16;
+    const float *x = nullptr, *dy = nullptr;
+    float* weights = nullptr;
+    int64_t rows = 0, count = 0;
+    int64_t x_row = 0, x_step = 0, dy_row = 0;
+};
+
+// c[m, n] = scale a[m, k] b[k, n], or with `add` that is added to c. The columns, `blocks` blocks of `lanes`, lie in panels of two blocks each: of b and
+// of c panel p begins at p*panel, and its rows are so many floats apart.
+struct ProductArgs {
+    int64_t lanes = 16;
+    int64_t m = 0, blocks = 0, k = 0;
+    const float *a = nullptr, *b = nullptr;
+    float* c = nullptr;
+    int64_t a_row = 0, a_column = 1;
+    int64_t b_row = 0, b_panel = 0, c_row = 0, c_panel = 0;
+    bool add = false;
+    float scale = 1;
+};
+
 struct VectorKernels {
     const char* name;
 
@@ -247,6 +313,17 @@ struct VectorKernels {
     void (*plane_fills)(const float* y, int64_t elements, float* x, int64_t begin, int64_t end);
 
     void (*combine)(const CombineArgs&, int64_t lines);
+
+    void (*scale_add)(const ScaleAddArgs&);
+    // The sum of x[i]*y[i*y_step].
+    float (*dot)(const float* x, const float* y, int64_t y_step, int64_t count);
+    void (*winograd_tile)(int outputs, TileStep, const TileArgs&);
+    // From real numbers to half their spectrum [.., size/2 + 1], and back, divided by the tile's elements. The last dim is active.
+    void (*fourier_forward)(const TileArgs&);
+    void (*fourier_inverse)(const TileArgs&);
+    void (*direct)(const DirectArgs&);
+    void (*direct_weight)(const DirectWeightArgs&);
+    void (*product)(const ProductArgs&);
 };
 
 // The tables that this build has and this machine can run, the best first. `name` is that of the instruction set.

@@ -21,6 +21,11 @@ static VectorKernels all_families() {
     enter_pool(table);
     enter_plain_pool(table);
     enter_combine(table);
+    enter_direct(table);
+    enter_fourier(table);
+    enter_planes(table);
+    enter_product(table);
+    enter_winograd(table);
     return table;
 }
 
