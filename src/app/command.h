@@ -26,6 +26,7 @@ Command add_grad(CLI::App& program);
 CLI::App& add_bench(CLI::App& program);  // to which these add themselves:
 Command add_bench_step(CLI::App& bench);
 Command add_bench_comm(CLI::App& bench);
+Command add_bench_conv(CLI::App& bench);
 Command add_bench_data(CLI::App& bench);
 CLI::App& add_data(CLI::App& program);  // to which these add themselves:
 Command add_data_show(CLI::App& data);
