@@ -1,6 +1,6 @@
 # The tasks of daily work, each a line or two over CMake's presets and tools/. `make` alone lists them.
 
-.PHONY: help build demo test test-full parity bench check format asan tsan clean
+.PHONY: help build demo test test-full parity bench check format asan tsan fuzz clean
 
 help:
 	@echo "make build      build the program, build/convoy, and install what that needs"
@@ -15,6 +15,7 @@ endif
 	@echo "make format     apply the formatting"
 	@echo "make asan       unit tests under the address and undefined behaviour sanitizers"
 	@echo "make tsan       unit tests under the thread sanitizer (clang)"
+	@echo "make fuzz       parsers under libFuzzer and the address sanitizer (clang), 60 s each"
 	@echo "make clean      remove build/"
 
 build:
@@ -73,6 +74,12 @@ tsan:
 	cmake --preset tsan
 	cmake --build --preset tsan
 	ctest --preset tsan
+
+fuzz:
+	@tools/install-deps build tsan
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	tools/fuzz $(SECONDS_EACH)
 
 clean:
 	rm -rf build

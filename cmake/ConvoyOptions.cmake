@@ -12,6 +12,7 @@ endif()
 
 option(CONVOY_WERROR "Treat warnings as errors" OFF)
 option(CONVOY_TESTS "Build the tests" ON)
+option(CONVOY_FUZZ "Build the fuzz targets; needs clang" OFF)
 option(CONVOY_CUDA "Build the CUDA backend; needs nvcc" OFF)
 set(CONVOY_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize=")
 

@@ -72,8 +72,8 @@ void fill_inputs(Executor& executor, int64_t classes) {
     }
 }
 
-// Time, work and bytes by kind of instruction, the costliest first.
-void print_profile(const Output& output, const std::vector<TraceEvent>& events) {
+// Time, work and bytes of a rank by kind of instruction, the costliest first.
+void print_profile(const Output& output, const std::vector<TraceEvent>& events, Rank rank) {
     struct Sum {
         double us = 0, flops = 0, bytes = 0;
         int count = 0;
@@ -81,10 +81,11 @@ void print_profile(const Output& output, const std::vector<TraceEvent>& events) 
     std::map<std::string, Sum> kinds;
     double total = 0;
     for (const TraceEvent& e : events) {
-        Sum& sum = kinds[e.category + "  " + e.name.substr(e.name.find(": ") + 2)];
+        if (e.rank != rank) continue;
+        Sum& sum = kinds[e.phase + "  " + e.what];
         sum.us += e.duration_us;
         sum.flops += e.flops;
-        sum.bytes += e.bytes;
+        sum.bytes += static_cast<double>(e.bytes);
         ++sum.count;
         total += e.duration_us;
     }
@@ -139,14 +140,18 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
     const double median = times[times.size() / 2];
     const Totals sum = totals(program);
     const int64_t growth = resident_bytes() - resident_before;  // of all ranks, where they are threads
-    std::vector<TraceEvent> events;
-    if (options.profile || !options.trace.empty()) events = executor->run_traced({with.seed, 0});
+    Trace trace;
+    if (options.profile || !options.trace.empty()) {
+        TraceLog log(with.link);
+        executor->run_traced({with.seed, 0}, log);
+        trace = options.trace.empty() ? log.own() : log.all();
+    }
     if (!first) return;
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     const int64_t rss = static_cast<int64_t>(usage.ru_maxrss) * 1024;
-    if (options.profile) print_profile(output, events);
-    if (!options.trace.empty()) write_file(options.trace, chrome_trace(events).dump());
+    if (options.profile) print_profile(output, trace.events, program.rank);
+    if (!options.trace.empty()) write_file(options.trace, chrome_trace(trace).dump());
     output.line(
         "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
         median * 1e3, times.front() * 1e3, times.back() * 1e3, times.size() * static_cast<size_t>(group),
@@ -206,7 +211,8 @@ Command add_bench_step(CLI::App& group) {
     parser->add_option("--seconds", options->seconds, "Measure for this long")->capture_default_str();
     allow_whole(parser->add_option("--group", options->group, "Look at the clock after so many steps (default: 10 on a GPU, else 1)"), 1);
     parser->add_flag("--profile", options->profile, "Say where the time goes, by kind of instruction");
-    parser->add_option("--trace", options->trace, "Write one step as a trace that Chrome's tracing page opens");
+    parser->add_option("--trace", options->trace, "Write one step of all ranks as a trace that Chrome's tracing page opens")
+        ->option_text("FILE");
     describe(*parser,
              "Times the training step (forward, backward, momentum update) of a model on random data: the median, the best and the worst "
              "step, what was computed and moved, and memory.",

@@ -127,13 +127,17 @@ int eval(const EvalArguments& arguments, Ranks& ranks) {
     output.line("{}, {} samples/s, backend {}, {}, {} threads{}", short_time(result.seconds),
                 grouped(static_cast<int64_t>(result.samples_per_s)), config.backend, name_of(config.dtype), config.threads,
                 config.ranks > 1 ? fmt::format(" on each of {} ranks", config.ranks) : "");
+    if (const std::string text = scores_text(result.scores); !text.empty()) output.line("{}", text);
     if (weights.empty()) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
+    Json scores = Json::object();
+    for (const auto& [name, value] : result.scores) scores[name] = value;
     output.result({{"model", config.model},
                    {"data", config.data.name},
                    {"split", arguments.split},
                    {"weights", weights.empty() ? Json(nullptr) : Json(weights)},
                    {"samples", result.samples},
                    {"loss", result.loss},
+                   {"scores", scores},
                    {"accuracy", result.accuracy ? Json(*result.accuracy) : Json(nullptr)},
                    {"seconds", result.seconds},
                    {"samples_per_s", result.samples_per_s},

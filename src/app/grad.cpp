@@ -54,7 +54,7 @@ int grad(const GradOptions& options) {
     const Graph graph = gradient_graph(model);
     Session session(session_options(options.common));
     const auto executor = session.load(graph);
-    if (!options.weights.empty()) load_weights(options.weights, session.state(), entry.training_only);
+    if (!options.weights.empty()) load_weights(options.weights, session.state(), {.spare = entry.training_only});
 
     const Program& program = executor->program();
     const SlotId x = program.input("input"), t = program.input("target"), loss_slot = program.output("loss");

@@ -82,10 +82,22 @@ std::string plain_line(const StepReport& report) {
                        short_time(report.eta_s));
 }
 
+std::string scores_text(const Scores& scores) {
+    std::string text;
+    const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+    for (const auto& [name, value] : scores) {
+        if (name == "r2") add(fmt::format("R^2 {:.4f}", value));
+        if (name == "mae") add(fmt::format("mean absolute error {:.4f}", value));
+        if (name == "mean_iou") add(fmt::format("mean IoU {:.4f}", value));
+    }
+    return text;
+}
+
 std::string epoch_line(const EpochReport& report) {
     std::string line =
         fmt::format("epoch {}/{}  {}", report.epoch, report.epochs, quality("train ", report.train_loss, report.train_accuracy));
     if (report.validation) line += "  " + quality("test ", report.validation->loss, report.validation->accuracy);
+    if (const std::string more = report.validation ? scores_text(report.validation->scores) : ""; !more.empty()) line += "  " + more;
     line += fmt::format("  {}  {}  {}", rate(report.samples_per_s), short_time(report.seconds), waited(report.data_wait_s));
     if (report.skipped > 0) line += fmt::format("  {} pictures skipped", grouped(report.skipped));
     return line;

@@ -15,6 +15,8 @@ std::string bar_line(const StepReport& report, int width);
 // The same without a bar, for a log.
 std::string plain_line(const StepReport& report);
 std::string epoch_line(const EpochReport& report);
+// "R^2 0.912, mean absolute error 0.1234"; "" where there is nothing to say.
+std::string scores_text(const Scores& scores);
 // "97.31 %"
 std::string percent(double fraction);
 

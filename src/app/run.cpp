@@ -26,7 +26,7 @@ int run(const RunOptions& options) {
     const FileInput input = read_input(options.input, entry, options.common, Mode::Evaluation);
     Session session(session_options(options.common));
     const auto executor = session.load(make_model(entry.name, input.options).graph);
-    if (!options.weights.empty()) load_weights(options.weights, session.state(), entry.training_only);
+    if (!options.weights.empty()) load_weights(options.weights, session.state(), {.spare = entry.training_only});
 
     const Program& program = executor->program();
     const SlotId x = program.input("input");

@@ -7,11 +7,14 @@
 
 #include "app/command.h"
 #include "app/curves.h"
+#include "app/observers.h"
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/signals.h"
 #include "app/table.h"
+#include "app/tensorboard.h"
 #include "app/train_options.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "train/trainer.h"
 
@@ -65,6 +68,12 @@ TrainConfig configuration(const TrainArguments& arguments, const Ranks& ranks) {
 
 Json value_or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+Json scores_json(const Scores& scores) {
+    Json json = Json::object();
+    for (const auto& [name, value] : scores) json[name] = value;
+    return json;
+}
+
 Json document(const TrainStart& start, const TrainResult& result, const std::string& curves) {
     const TrainConfig& config = start.config;
     return {{"model", config.model},
@@ -73,6 +82,7 @@ Json document(const TrainStart& start, const TrainResult& result, const std::str
             {"loss", result.train_loss},
             {"test_loss", value_or_null(result.test_loss)},
             {"train_accuracy", value_or_null(result.train_accuracy)},
+            {"test_scores", scores_json(result.test_scores)},
             {"best_accuracy", value_or_null(result.best_accuracy)},
             {"samples_per_s", result.samples_per_s},
             {"seconds", result.seconds},
@@ -117,19 +127,36 @@ void summarise(const Output& output, const std::string& program, const TrainConf
     } else if (result.test_loss) {
         output.line("Test loss      {:.6g}", *result.test_loss);
     }
+    if (const std::string scores = scores_text(result.test_scores); !scores.empty()) output.line("Test scores    {}", scores);
     output.line("Training loss  {:.6g}", result.train_loss);
     output.line("Time           {}, {} samples/s while training", short_time(result.seconds),
                 grouped(static_cast<int64_t>(result.samples_per_s)));
     output.line("Data           {} read by all ranks, {} waited for{}", short_bytes(static_cast<double>(result.read_bytes)),
                 short_time(result.data_wait_s),
                 result.skipped > 0 ? fmt::format("; {} pictures could not be read and were skipped", grouped(result.skipped)) : "");
-    output.line("Run            {}: metrics.jsonl, config.json, checkpoints/{}", config.run_dir, curves.empty() ? "" : ", curves.png");
+    output.line("Run            {}: metrics.jsonl and .csv, config.json, checkpoints/{}", config.run_dir,
+                curves.empty() ? "" : ", curves.png");
     if (result.stopped_early) return;
     output.line("\nWhat to try next:");
     output.line("  {} eval {}", program, config.run_dir);
     output.line("  {} train --resume {} --epochs {}", program, config.run_dir, 2 * config.epochs);
     output.line("  {} show {} --batch {} --program", program, config.model, config.batch);
 }
+
+// Writes the traced steps as soon as they are there.
+class TraceFile : public TrainObserver {
+  public:
+    TraceFile(std::string path, TrainObserver& display) : path_(std::move(path)), display_(display) {}
+    void on_trace(const Trace& trace) override {
+        write_file(path_, chrome_trace(trace).dump());
+        display_.on_message(
+            fmt::format("{} holds the trace of {} events; chrome://tracing and ui.perfetto.dev show it", path_, trace.events.size()));
+    }
+
+  private:
+    std::string path_;
+    TrainObserver& display_;
+};
 
 // The first process decides on the configuration: run directories are named by the clock, and made.
 TrainConfig shared_configuration(const TrainArguments& arguments, Ranks& ranks) {
@@ -144,7 +171,11 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
     TrainStart start;
     TrainResult result;
     ranks.run(config.ranks, [&](Link* link) {
-        const TrainOptions options{.resume = resumes(arguments), .stop = &signals.stop(), .link = link};
+        const TrainOptions options{.resume = resumes(arguments),
+                                   .stop = &signals.stop(),
+                                   .tensors = arguments.tensorboard,
+                                   .trace_steps = arguments.trace.empty() ? 0 : arguments.trace_steps,
+                                   .link = link};
         if (link && link->rank() > 0) {
             TrainObserver nobody;
             const TrainResult mine = train(config, options, nobody);
@@ -152,7 +183,16 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
             return;
         }
         ProgressDisplay display(output);
-        result = train(config, options, display);
+        TraceFile trace(arguments.trace, display);
+        std::optional<TensorBoard> board;
+        Observers observers;
+        observers.add(display);
+        observers.add(trace);
+        if (arguments.tensorboard) {
+            fs::create_directories(config.run_dir);
+            observers.add(board.emplace(config.run_dir));
+        }
+        result = train(config, options, observers);
         start = display.start();
     });
     const int code = result.stopped_early ? signals.exit_code() : 0;
@@ -176,6 +216,7 @@ Command add_train(CLI::App& program) {
         "  convoy train lenet5 --data mnist --optimizer adam --schedule cosine --warmup 0.5 --run-dir runs/adam\n"
         "  convoy train resnet18_cifar --data synthetic --batch 32 --micro-batches 2\n"
         "  convoy train lenet5 --data mnist --plan sample:2,height:2\n"
+        "  convoy train resnet18 --data photos --init resnet18.safetensors --skip \"fc.*\" --freeze \"layer1.*\" --freeze \"layer2.*\"\n"
         "  mpirun -n 4 convoy train resnet18_cifar --data synthetic --plan zero\n"
         "  convoy train --resume runs/adam --epochs 6");
     const auto arguments = add_train_options(*parser);

@@ -1,5 +1,7 @@
 #include "app/train_options.h"
 
+#include <tuple>
+
 #include <CLI/App.hpp>
 
 namespace convoy {
@@ -119,6 +121,25 @@ void add_run(CLI::App& parser, Adder& adder, TrainArguments& a) {
                 0);
 }
 
+// Weights to begin with, and what of them is learned.
+void add_transfer(Adder& adder) {
+    adder.add("--init", &TrainConfig::init, "FILE", "Weights to begin with: a safetensors file, or the directory of a run or a checkpoint");
+    for (const auto& [name, field, help] :
+         {std::tuple{"--skip", &TrainConfig::skip,
+                     "With --init: tensors to leave at their random values, e.g. \"fc.*\" for another number of classes"},
+          std::tuple{"--freeze", &TrainConfig::freeze, "Parameters that are not learned, e.g. \"layer1.*\"; they cost no gradient"}})
+        adder.add(name, field, "PATTERN", help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+// What is written beside the run's own files.
+void add_outputs(CLI::App& parser, TrainArguments& a) {
+    parser.add_flag("--tensorboard", a.tensorboard,
+                    "Also write an event file with scalars, examples, and histograms of parameters and gradients");
+    parser.add_option("--trace", a.trace, "Write some steps of all ranks as a trace that Chrome's tracing page opens")->option_text("FILE");
+    allow_whole(
+        parser.add_option("--trace-steps", a.trace_steps, "With --trace: how many, from the third on (default: 3)")->option_text("N"), 1);
+}
+
 // Options that all commands have: as changes of a configuration.
 void add_common_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
     add_common(parser, a.common, "64");
@@ -163,7 +184,9 @@ std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser) {
     allow_real(adder.add("--label-smoothing", &TrainConfig::label_smoothing, "X", "(default: 0)"), {.low = 0, .high = 0.999});
     adder.flag("--no-dropout", a.no_dropout, "Leave the model's dropout layers out", [](TrainConfig& c) { c.dropout = false; });
     adder.flag("--no-validation", a.no_validation, "Do not test after each epoch", [](TrainConfig& c) { c.validate = false; });
+    add_transfer(adder);
     add_run(parser, adder, a);
+    add_outputs(parser, a);
     add_common_changes(parser, adder, a);
     add_rank_options(parser, a.ranks);
     return arguments;

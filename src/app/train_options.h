@@ -25,6 +25,9 @@ struct TrainArguments {
     std::string optimizer = "momentum", schedule = "constant";
     int64_t train_samples = 0, test_samples = 0;
     bool no_validation = false, no_dropout = false, strict = false;
+    bool tensorboard = false;
+    std::string trace;  // a file; empty: none
+    int64_t trace_steps = 3;
     const CLI::Option* resume_option = nullptr;
 
     // In the order in which they are to be applied; those whose option was given.

@@ -163,25 +163,25 @@ bool Executor::run(const StepContext& context) {
     return finite;
 }
 
-std::vector<TraceEvent> Executor::run_traced(const StepContext& context) {
-    const auto microseconds = [](Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); };
-    const auto start = Clock::now();
+bool Executor::run_traced(const StepContext& context, TraceLog& log) {
+    spans_.assign(spans_.size(), {});
     timing_ = true;
-    run(context);
+    const bool finite = run(context);
     timing_ = false;
-    std::vector<TraceEvent> events;
     for (size_t i = 0; i < kernels_.size(); ++i) {
+        if (spans_[i].begin == Clock::time_point{}) continue;  // it did not run
         const Instruction& in = program_.instructions[i];
-        events.push_back({.name = in.layer + ": " + text_of(in),
-                          .category = std::string(name_of(in.phase)),
-                          .rank = program_.rank,
-                          .queue = static_cast<int>(in.queue),
-                          .begin_us = microseconds(spans_[i].begin - start),
-                          .duration_us = microseconds(spans_[i].end - spans_[i].begin),
-                          .flops = in.work,
-                          .bytes = static_cast<double>(in.bytes)});
+        log.add({.layer = in.layer,
+                 .what = text_of(in),
+                 .phase = std::string(name_of(in.phase)),
+                 .queue = static_cast<int>(in.queue),
+                 .step = context.step,
+                 .flops = in.work,
+                 .bytes = in.bytes,
+                 .sent = in.sent},
+                spans_[i].begin, spans_[i].end);
     }
-    return events;
+    return finite;
 }
 
 bool Executor::finite(SlotId slot) const {

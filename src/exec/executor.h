@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/trace.h"
 #include "exec/state.h"
+#include "exec/trace_log.h"
 #include "exec/traffic.h"
 #include "kernels/backend.h"
 #include "program/program.h"
@@ -47,8 +47,8 @@ class Executor {
     bool run(const StepContext& context);
     // The same, but a device may still be at work when it returns; whatever reads or writes a slot waits for it.
     bool start(const StepContext& context);
-    // The same, with the time of every instruction.
-    std::vector<TraceEvent> run_traced(const StepContext& context);
+    // Like run, and writes down when every instruction ran. A device waits after each, so the times are those of a step without overlap there.
+    bool run_traced(const StepContext& context, TraceLog& log);
 
     // Runs the step again up to the watched scalar, looking at every result, and describes where a number first was not finite: a state, an input
     // or the result of an instruction, whose number goes to `where` (-1: before the first). Nothing when all are finite. With a link all ranks
@@ -59,7 +59,7 @@ class Executor {
     int64_t arena_bytes() const { return arena_->bytes(); }
 
   private:
-    using Clock = std::chrono::steady_clock;
+    using Clock = TraceLog::Clock;
     struct Span {
         Clock::time_point begin, end;
     };

@@ -17,6 +17,7 @@ struct Optimizer {
 struct TrainingOptions {
     int micro_batches = 1;            // the model's batch is that of one micro-batch
     std::vector<std::string> frozen;  // parameters that are not learned
+    bool gradients = false;           // also as outputs, "grad:<parameter>"
 };
 
 // Names of a training graph: inputs "input", "target" (with "@m" for micro-batch m > 0) and "hyper"; outputs "loss" [1] and, for

@@ -237,7 +237,10 @@ Graph training_graph(const Model& model, const Optimizer& optimizer, const Train
     std::vector<Learned> learned;
     for (size_t i = 0; i < parameters.size(); ++i)
         if (gradients[i] != kNone) learned.push_back({parameters[i], gradients[i]});
-    require(!learned.empty(), "model \"{}\" has no parameter to learn", model.name);
+    require(!learned.empty(), "model \"{}\" has no parameter to learn{}", model.name,
+            options.frozen.empty() ? "" : ": all of them are frozen");
+    if (options.gradients)
+        for (const auto& [parameter, gradient] : learned) graph.add_output("grad:" + graph.value(parameter).name, gradient);
     for (const auto& [name, value] : versions) graph.add_store(*graph.find_state(name), value);
     add_update(graph, optimizer, learned);
     return graph;

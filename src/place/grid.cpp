@@ -1,6 +1,7 @@
 #include "place/grid.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -14,6 +15,14 @@ Dims extents(const Grid& grid) {
     Dims dims;
     for (const Axis& axis : grid.axes) dims.push_back(axis.size);
     return dims;
+}
+
+constexpr int64_t kMostRanks = int64_t{1} << 31;  // more than anybody has, and its product with an int still fits
+
+int whole_number(const Json& json, const char* what) {
+    require(json.is_number_integer() && json >= 0 && json <= std::numeric_limits<int>::max(), "{} is {}, expected a whole number", what,
+            json.is_structured() ? json.type_name() : json.dump(-1, ' ', false, Json::error_handler_t::replace));
+    return json.get<int>();
 }
 
 }  // namespace
@@ -78,12 +87,15 @@ std::vector<Rank> Grid::group(Rank rank, const std::vector<int>& along) const {
 
 void validate(const Grid& grid) {
     std::set<std::string> names;
+    require(grid.axes.size() <= static_cast<size_t>(Dims::kMost), "a grid has {} axes, expected at most {}", grid.axes.size(), Dims::kMost);
+    int64_t room = 1;
     for (const Axis& axis : grid.axes) {
         require(axis.size > 0, "grid {}: axis \"{}\" has size {}, expected at least 1", to_string(grid), axis.name, axis.size);
         require(names.insert(axis.name).second, "grid {}: axis \"{}\" stands there twice", to_string(grid), axis.name);
+        room = std::min(room * axis.size, kMostRanks);
     }
-    require(numel(extents(grid)) == grid.size(), "grid {} has room for {} ranks, but {} are listed", to_string(grid), numel(extents(grid)),
-            grid.size());
+    require(room == grid.size(), "grid {} has room for {}{} ranks, but {} are listed", to_string(grid), room,
+            room == kMostRanks ? " or more" : "", grid.size());
     const std::set<Rank> distinct(grid.ranks.begin(), grid.ranks.end());
     require(static_cast<int>(distinct.size()) == grid.size(), "grid {} lists a rank twice", to_string(grid));
     require(distinct.empty() || *distinct.begin() >= 0, "grid {} lists the negative rank {}", to_string(grid), *distinct.begin());
@@ -104,8 +116,9 @@ Json to_json(const Grid& grid) {
 Grid grid_from_json(const Json& json) {
     Grid grid;
     try {
-        for (const auto& axis : json.at("axes")) grid.axes.push_back({axis.at("name"), axis.at("size")});
-        grid.ranks = json.at("ranks").get<std::vector<Rank>>();
+        for (const auto& axis : json.at("axes"))
+            grid.axes.push_back({axis.at("name"), whole_number(axis.at("size"), "the size of an axis")});
+        for (const auto& rank : json.at("ranks")) grid.ranks.push_back(whole_number(rank, "a rank"));
     } catch (const Json::exception& e) {
         fail("a grid needs \"axes\" (each with \"name\" and \"size\") and \"ranks\": {}", e.what());
     }

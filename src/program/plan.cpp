@@ -1,6 +1,7 @@
 #include "program/plan.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -19,15 +20,25 @@ Json to_json(const Placement& placement) {
     return json;
 }
 
+std::string text_of(const Json& json) {
+    return json.is_structured() ? json.type_name() : json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+int whole_number(const Json& json, int least, const char* what) {
+    require(json.is_number_integer() && json >= least && json <= std::numeric_limits<int>::max(),
+            "{} is {}, expected a whole number of at least {}", what, text_of(json), least);
+    return json.get<int>();
+}
+
 Placement placement_from_json(const Json& json, size_t axes) {
     Placement placement;
     for (const Json& p : json) {
         if (p.is_object())
-            placement.push_back({AxisPlacement::Kind::Split, p.at("split").get<int>()});
+            placement.push_back({AxisPlacement::Kind::Split, whole_number(p.at("split"), 0, "the dim of a split")});
         else if (p == "replicate" || p == "partial")
             placement.push_back({p == "partial" ? AxisPlacement::Kind::Partial : AxisPlacement::Kind::Replicate, 0});
         else
-            fail("{} is no placement; expected \"replicate\", \"partial\" or {{\"split\": dim}}", p.dump());
+            fail("{} is no placement; expected \"replicate\", \"partial\" or {{\"split\": dim}}", text_of(p));
     }
     require(placement.empty() || placement.size() == axes, "a placement has {} entries, but its grid has {} axes", placement.size(), axes);
     return placement;
@@ -82,7 +93,7 @@ Plan plan_from_json(const Json& json) {
     try {
         for (const Json& grid : json.at("grids")) plan.grids.push_back(grid_from_json(grid));
         for (const Json& entry : json.at("layers")) {
-            LayerPlan layer{.layers = entry.at("layers"), .grid = entry.at("grid")};
+            LayerPlan layer{.layers = entry.at("layers"), .grid = whole_number(entry.at("grid"), 0, "the grid of layers")};
             require(layer.grid >= 0 && layer.grid < static_cast<int>(plan.grids.size()), "layers \"{}\" name grid {}, but there are {}",
                     layer.layers, layer.grid, plan.grids.size());
             const size_t axes = plan.grids[static_cast<size_t>(layer.grid)].axes.size();
@@ -92,7 +103,7 @@ Plan plan_from_json(const Json& json) {
             const std::string norm = entry.value("batch_norm", "global");
             require(norm == "global" || norm == "local", "batch_norm is \"{}\", expected \"global\" or \"local\"", norm);
             layer.global_norm = norm == "global";
-            layer.state_axis = entry.value("state_axis", -1);
+            layer.state_axis = entry.contains("state_axis") ? whole_number(entry["state_axis"], -1, "state_axis") : -1;
             require(layer.state_axis < static_cast<int>(axes), "layers \"{}\" shard their state along axis {}, but their grid has {}",
                     layer.layers, layer.state_axis, axes);
             plan.layers.push_back(layer);

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/parse_json.h"
 #include "data/bytes.h"
 #include "train/checkpoint_files.h"
 #include "train/checksum.h"
@@ -31,11 +32,29 @@ MetricSums sums_from_json(const Json& json, const std::string& where) {
     return sums;
 }
 
+Json to_json(const Scores& scores) {
+    Json json = Json::object();
+    for (const auto& [name, value] : scores) json[name] = value;
+    return json;
+}
+
+Scores scores_from_json(const Json& json, const std::string& where) {
+    Scores scores;
+    Fields fields(json, where);
+    for (const auto& item : json.items()) {
+        double value = 0;
+        fields.read(item.key().c_str(), value);
+        scores.emplace_back(item.key(), value);
+    }
+    return scores;
+}
+
 Json to_json(const EpochOutcome& outcome) {
     return {{"train_loss", outcome.train_loss},
             {"train_accuracy", to_json(outcome.train_accuracy)},
             {"test_loss", to_json(outcome.test_loss)},
-            {"test_accuracy", to_json(outcome.test_accuracy)}};
+            {"test_accuracy", to_json(outcome.test_accuracy)},
+            {"test_scores", to_json(outcome.test_scores)}};
 }
 
 std::optional<EpochOutcome> outcome_from_json(const Json& json, const std::string& where) {
@@ -46,6 +65,7 @@ std::optional<EpochOutcome> outcome_from_json(const Json& json, const std::strin
     fields.read("train_accuracy", outcome.train_accuracy);
     fields.read("test_loss", outcome.test_loss);
     fields.read("test_accuracy", outcome.test_accuracy);
+    fields.read_object("test_scores", outcome.test_scores, scores_from_json);
     return outcome;
 }
 
@@ -76,13 +96,6 @@ Progress progress_from_json(const Json& json, const std::string& where) {
     return progress;
 }
 
-Json read_json(const fs::path& path) {
-    const std::string text = read_file(path);
-    Json json = Json::parse(text, nullptr, false);
-    require(!json.is_discarded(), "{} is damaged: expected JSON, found something else ({} bytes)", path.string(), text.size());
-    return json;
-}
-
 }  // namespace
 
 std::string checkpoint_name(int64_t step) { return fmt::format("step-{:08}", step); }
@@ -100,7 +113,7 @@ void write_checkpoint_json(const fs::path& directory, const Checkpoint& checkpoi
 
 Checkpoint read_checkpoint(const fs::path& directory, bool verify) {
     const std::string where = (directory / kCheckpointFile).string();
-    const Json json = read_json(where);
+    const Json json = parse_json(read_file(where), where + " is damaged");
     Fields fields(json, where);
     std::string format;
     int64_t version = 0;

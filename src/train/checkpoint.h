@@ -15,6 +15,7 @@
 #include "data/safetensors.h"
 #include "exec/state.h"
 #include "train/config.h"
+#include "train/scores.h"
 
 namespace convoy {
 
@@ -37,6 +38,7 @@ struct MetricSums {
 struct EpochOutcome {
     double train_loss = 0;
     std::optional<double> train_accuracy, test_loss, test_accuracy;
+    Scores test_scores;
     bool operator==(const EpochOutcome&) const = default;
 };
 

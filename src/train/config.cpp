@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/parse_json.h"
 #include "base/suggest.h"
 #include "data/transform.h"
 #include "train/fields.h"
@@ -140,6 +141,7 @@ void require_valid(const TrainConfig& c) {
     require(!c.model.empty(), "model: expected the name of a model, found none");
     natural("classes", c.classes);
     require_valid(c.data);
+    require(c.skip.empty() || !c.init.empty(), "skip: there is no init whose tensors could be left out");
     positive("epochs", c.epochs);
     positive("batch", c.batch);
     positive("micro_batches", c.micro_batches);
@@ -161,6 +163,9 @@ Json to_json(const TrainConfig& c) {
             {"input", text_of(c.input)},
             {"classes", c.classes},
             {"data", to_json(c.data)},
+            {"init", c.init},
+            {"skip", c.skip},
+            {"freeze", c.freeze},
             {"epochs", c.epochs},
             {"batch", c.batch},
             {"micro_batches", c.micro_batches},
@@ -189,6 +194,9 @@ TrainConfig config_from_json(const Json& json, const std::string& where) {
     fields.read_named("input", c.input, shape_named);
     fields.read("classes", c.classes);
     fields.read_object("data", c.data, data_from_json);
+    fields.read("init", c.init);
+    fields.read("skip", c.skip);
+    fields.read("freeze", c.freeze);
     fields.read("epochs", c.epochs);
     fields.read("batch", c.batch);
     fields.read("micro_batches", c.micro_batches);
@@ -219,10 +227,7 @@ TrainConfig config_from_json(const Json& json, const std::string& where) {
 
 TrainConfig read_config(const std::filesystem::path& run_dir) {
     const auto path = run_dir / "config.json";
-    const std::string text = read_file(path);
-    const Json json = Json::parse(text, nullptr, false);
-    require(!json.is_discarded(), "{}: expected JSON, found something else ({} bytes)", path.string(), text.size());
-    return config_from_json(json, path.string());
+    return config_from_json(parse_json(read_file(path), path.string()), path.string());
 }
 
 void write_config(const std::filesystem::path& run_dir, const TrainConfig& config) {
@@ -244,6 +249,7 @@ void require_resumable(const TrainConfig& old, const TrainConfig& now) {
     require_same("data.augment", old.data.augment, now.data.augment);
     require_same("data.normalize", old.data.normalize, now.data.normalize);
     require_same("data.resize", old.data.resize, now.data.resize);
+    require_same("freeze", fmt::format("{}", fmt::join(old.freeze, " ")), fmt::format("{}", fmt::join(now.freeze, " ")));
     require_same("batch", old.batch, now.batch);
     require_same("micro_batches", old.micro_batches, now.micro_batches);
     require_same("optimizer", name_of(old.optimizer.rule.rule), name_of(now.optimizer.rule.rule));

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "model/autodiff.h"
@@ -29,6 +30,9 @@ struct TrainConfig {
     Shape input;          // without N; empty: the dataset's, or for synthetic data the model's own
     int64_t classes = 0;  // 0: the dataset's, or for synthetic data the model's own
     DataConfig data;
+
+    std::string init;  // weights to begin with, as load_weights takes them; empty: the first values that the seed gives
+    std::vector<std::string> skip, freeze;  // parameters, by patterns with *: not taken from init; not learned
 
     int64_t epochs = 1;
     int64_t batch = 64;     // samples of one step
@@ -68,7 +72,7 @@ TrainConfig read_config(const std::filesystem::path& run_dir);
 void write_config(const std::filesystem::path& run_dir, const TrainConfig& config);
 
 // Error, naming the first field with both values, unless a run of `old` may go on as `now`: what decides the numbers must agree (model, input,
-// classes, data, batch, micro_batches, optimizer, dtype, seed, dropout); the rest (epochs, schedule, threads, backend, ranks, plan, ...) may change. Both with input
+// classes, data, batch, micro_batches, frozen parameters, optimizer, dtype, seed, dropout); the rest (epochs, schedule, threads, backend, ranks, plan, ...) may change. Both with input
 // and classes filled in.
 void require_resumable(const TrainConfig& old, const TrainConfig& now);
 

@@ -7,6 +7,9 @@ namespace {
 
 TrainConfig unusual() {
     TrainConfig config{.model = "resnet18", .input = {3, 64, 64}, .classes = 17, .epochs = 9, .batch = 24, .micro_batches = 3};
+    config.init = "weights.safetensors";
+    config.skip = {"fc.*"};
+    config.freeze = {"layer1.*", "layer2.*"};
     config.data = {.name = "synthetic",
                    .path = "somewhere",
                    .most_train = 5,

@@ -1,4 +1,4 @@
-// Loss and accuracy of a state on a dataset.
+// Loss, accuracy and other scores of a state on a dataset.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,14 @@
 #include "exec/session.h"
 #include "train/config.h"
 #include "train/feed.h"
+#include "train/scores.h"
 
 namespace convoy {
 
 struct EvalResult {
     double loss = 0;                 // mean over samples
     std::optional<double> accuracy;  // right predictions over all targets; none for a regression
+    Scores scores;                   // further ones, as the targets allow
     int64_t samples = 0;
     double seconds = 0, samples_per_s = 0;
     bool operator==(const EvalResult&) const = default;
@@ -37,6 +39,8 @@ class Evaluator {
     const Dataset& dataset_;
     BatchOrder order_;
     int workers_;
+    std::string output_;  // the model's prediction
+    Shape output_shape_;  // of one sample
     std::unique_ptr<BatchProgram> full_, last_;
 };
 

@@ -144,6 +144,13 @@ std::optional<double> BatchProgram::correct() {
     return element(correct_->staging, 0);
 }
 
+std::optional<BatchProgram::Part> BatchProgram::output(std::string_view name) const {
+    const auto slot = find(executor_->program().outputs, name);
+    if (!slot) return std::nullopt;
+    const TensorDesc& desc = executor_->program().slot(*slot).desc;
+    return Part{executor_->read(*slot), {desc.origin, desc.shape}};
+}
+
 std::optional<std::string> first_non_finite(BatchProgram& program, const StepContext& context, const Team& team) {
     int where = 0;
     const auto found = program.executor().find_non_finite(context, &where);

@@ -30,10 +30,17 @@ class BatchProgram {
     void set_hyper(double lr, int64_t step);
     // False when the loss was not finite; the update was not done then.
     bool run(const StepContext& context) { return executor_->run(context); }
+    bool run_traced(const StepContext& context, TraceLog& log) { return executor_->run_traced(context, log); }
 
     // Of the last run: the mean loss and how many targets were predicted right (nothing for a regression).
     double loss();
     std::optional<double> correct();
+    // What of an output this rank has, after the last run; nothing when it has none of it.
+    struct Part {
+        Tensor tensor;
+        Box box;
+    };
+    std::optional<Part> output(std::string_view name) const;
 
   private:
     struct Feed {

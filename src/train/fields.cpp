@@ -91,6 +91,14 @@ void Fields::read(const char* name, std::vector<int64_t>& value) {
     value = json->get<std::vector<int64_t>>();
 }
 
+void Fields::read(const char* name, std::vector<std::string>& value) {
+    const Json* json = find(name);
+    if (!json) return;
+    if (!json->is_array() || !std::all_of(json->begin(), json->end(), [](const Json& j) { return j.is_string(); }))
+        refuse(name, "a list of texts", *json);
+    value = json->get<std::vector<std::string>>();
+}
+
 void Fields::require_field(const char* name) const { require(json_.contains(name), "{}: it is missing", place(name)); }
 
 void Fields::finish() const {

@@ -28,6 +28,7 @@ class Fields {
     void read(const char* name, std::string& value);
     void read(const char* name, std::optional<double>& value);  // null: nothing
     void read(const char* name, std::vector<int64_t>& value);
+    void read(const char* name, std::vector<std::string>& value);
     // The same for what is written as a name; `parse` gives the value of one or throws Error.
     template <class T, class F>
     void read_named(const char* name, T& value, F&& parse);

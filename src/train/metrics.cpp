@@ -35,19 +35,61 @@ std::string lines_until(std::string_view text, const Progress& progress) {
     return kept;
 }
 
+std::string csv_header() { return fmt::format("{}\n", fmt::join(kMetricColumns, ",")); }
+
+// Lines that are none of ours have no place in the table.
+std::string table_of(std::string_view lines) {
+    std::string text = csv_header();
+    for (size_t end = lines.find('\n'); end != std::string_view::npos; end = lines.find('\n')) {
+        const Json json = Json::parse(lines.substr(0, end), nullptr, false);
+        if (json.is_object() && json.contains("kind")) text += csv_row(json);
+        lines.remove_prefix(end + 1);
+    }
+    return text;
+}
+
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& run_dir, const Progress& progress) : path_(run_dir / "metrics.jsonl") {
-    const std::string text = std::filesystem::exists(path_) ? read_file(path_) : "";
-    if (const std::string kept = lines_until(text, progress); kept != text) write_file(path_, kept);
+std::string csv_row(const Json& line) {
+    std::string row;
+    for (const std::string_view column : kMetricColumns) {
+        if (&column != kMetricColumns.data()) row += ',';
+        const auto at = line.find(std::string(column));
+        if (at == line.end() || at->is_null()) continue;
+        row += at->is_string() ? at->get<std::string>() : at->dump();
+    }
+    return row + '\n';
+}
+
+MetricsFile::MetricsFile(const std::filesystem::path& run_dir, const Progress& progress) {
+    const auto lines = run_dir / "metrics.jsonl", table = run_dir / "metrics.csv";
+    const std::string text = std::filesystem::exists(lines) ? read_file(lines) : "", kept = lines_until(text, progress);
+    if (kept != text) write_file(lines, kept);
+    write_file(table, table_of(kept));
+    lines_ = std::make_unique<Lines>(lines);
+    table_ = std::make_unique<Lines>(table);
+}
+
+MetricsFile::~MetricsFile() = default;
+
+void MetricsFile::append(const Json& line) {
+    lines_->append(line.dump() + "\n");
+    table_->append(csv_row(line));
+}
+
+void MetricsFile::sync() {
+    lines_->sync();
+    table_->sync();
+}
+
+MetricsFile::Lines::Lines(std::filesystem::path path) : path_(std::move(path)) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     require(descriptor_ >= 0, "cannot write {}: {}", path_.string(), std::strerror(errno));
 }
 
-MetricsFile::~MetricsFile() { ::close(descriptor_); }
+MetricsFile::Lines::~Lines() { ::close(descriptor_); }
 
-void MetricsFile::append(const Json& line) {
-    const std::string text = line.dump() + "\n";
+void MetricsFile::Lines::append(const std::string& text) {
     struct stat before {};
     const bool known = ::fstat(descriptor_, &before) == 0;
     ssize_t put = 0;
@@ -59,6 +101,6 @@ void MetricsFile::append(const Json& line) {
     fail("cannot write {}: {}{}", path_.string(), std::strerror(cause), restored ? "" : "; its last line may be cut off");
 }
 
-void MetricsFile::sync() { require(::fsync(descriptor_) == 0, "cannot write {}: {}", path_.string(), std::strerror(errno)); }
+void MetricsFile::Lines::sync() { require(::fsync(descriptor_) == 0, "cannot write {}: {}", path_.string(), std::strerror(errno)); }
 
 }  // namespace convoy

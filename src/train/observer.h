@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
+#include "base/trace.h"
+#include "data/prefetch.h"
 #include "program/plan_spec.h"
 #include "train/config.h"
 #include "train/evaluate.h"
@@ -58,6 +61,12 @@ class TrainObserver {
     virtual void on_step(const StepReport&) {}
     virtual void on_epoch(const EpochReport&) {}
     virtual void on_checkpoint(const std::filesystem::path&, int64_t /*step*/) {}
+    virtual void on_metrics(const Json& /*line*/) {}  // as they go to the metrics file
+    // With TrainOptions::tensors: the first batch of this process, as this rank reads it; and every parameter after an epoch, with the gradient of the
+    // last step, which a frozen one has not.
+    virtual void on_examples(const Batch&, const DatasetInfo&) {}
+    virtual void on_parameter(int64_t /*step*/, const std::string& /*name*/, const Tensor& /*value*/, const Tensor* /*gradient*/) {}
+    virtual void on_trace(const Trace&) {}          // of all ranks, when TrainOptions::trace_steps are done
     virtual void on_message(const std::string&) {}  // a warning, or something a person should know
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/parse_json.h"
 #include "base/suggest.h"
 
 namespace convoy {
@@ -21,8 +22,7 @@ bool is_file(const std::string& text) {
 }
 
 Plan parse(const std::string& text, const std::string& where) {
-    const Json json = Json::parse(text, nullptr, false);
-    require(!json.is_discarded(), "{}: expected JSON, found something else ({} bytes)", where, text.size());
+    const Json json = parse_json(text, where);
     try {
         Plan plan = plan_from_json(json);
         for (const Grid& grid : plan.grids) validate(grid);

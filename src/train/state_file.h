@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/state.h"
+#include "train/weights.h"
 
 namespace convoy {
 
@@ -15,8 +16,8 @@ enum class StateScope : uint8_t {
 };
 
 // Puts the tensors of the file into the state. Error, naming `what` and the tensors that are missing, unexpected or of another shape, unless the file has
-// exactly those in scope; the state is untouched then. Tensors of the file whose names begin with one of `spare` are passed over.
+// exactly those in scope, `options` aside; the state is untouched then.
 void load_state_file(const std::filesystem::path& file, const std::string& what, StateScope scope, State& state,
-                     const std::vector<std::string>& spare = {});
+                     const LoadOptions& options = {});
 
 }  // namespace convoy

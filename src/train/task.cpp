@@ -71,6 +71,23 @@ void require_fit(const TrainConfig& config, const DatasetInfo& info) {
             config.classes);
 }
 
+// The parameters whose names match one of the patterns.
+std::vector<std::string> parameters_like(const Model& model, const std::vector<std::string>& patterns) {
+    std::vector<std::string> found;
+    for (const std::string& pattern : patterns) {
+        const size_t before = found.size();
+        std::string last;
+        for (const StateSpec& spec : model.graph.states()) {
+            if (spec.kind != StateKind::Parameter) continue;
+            if (matches(pattern, spec.name)) found.push_back(spec.name);
+            last = spec.name;
+        }
+        require(found.size() > before, "model \"{}\" has no parameter that matches \"{}\" and could be frozen; names are like \"{}\"",
+                model.name, pattern, last);
+    }
+    return found;
+}
+
 }  // namespace
 
 Task open_task(const TrainConfig& given, Splits splits) {
@@ -102,9 +119,11 @@ int data_workers(const TrainConfig& config) {
     return any_size(dataset_kind(config.data.name)) ? config.threads : 1;
 }
 
-Graph training_graph_of(const TrainConfig& config, int64_t samples) {
+Graph training_graph_of(const TrainConfig& config, int64_t samples, bool gradients) {
     const int micro_batches = micro_batches_for(samples, config.micro_batches);
-    return training_graph(make_model(config, Mode::Training, samples / micro_batches), config.optimizer, {.micro_batches = micro_batches});
+    const Model model = make_model(config, Mode::Training, samples / micro_batches);
+    return training_graph(model, config.optimizer,
+                          {.micro_batches = micro_batches, .frozen = parameters_like(model, config.freeze), .gradients = gradients});
 }
 
 SessionOptions session_options(const TrainConfig& config, Link* link, std::vector<Unfollowed>* unfollowed) {

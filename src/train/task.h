@@ -32,7 +32,8 @@ int data_workers(const TrainConfig& config);
 SessionOptions session_options(const TrainConfig& config, Link* link, std::vector<Unfollowed>* unfollowed = nullptr);
 
 // The training step of `samples` samples, in as many micro-batches as the configuration says, where they divide them.
-Graph training_graph_of(const TrainConfig& config, int64_t samples);
+// With `gradients` it gives them as outputs. Error when a pattern of frozen parameters matches none.
+Graph training_graph_of(const TrainConfig& config, int64_t samples, bool gradients = false);
 
 // The model of a configuration with input and classes filled in, in `mode`, for `batch` samples. In training its classes' targets are smoothed.
 Model make_model(const TrainConfig& config, Mode mode, int64_t batch);

@@ -1,9 +1,11 @@
 // What the ranks of a run decide together: who writes, when all stop, whose words are said. Without a link, one rank that decides alone.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "exec/link.h"
+#include "tensor/tensor.h"
 
 namespace convoy {
 
@@ -19,8 +21,12 @@ class Team {
     bool any(bool mine) const;
     // The sum over all ranks.
     int64_t sum(int64_t mine) const;
+    // Adds up over all ranks.
+    void sum(std::span<double> values) const;
     // The leader's text.
     std::string from_leader(const std::string& text) const;
+    // The whole of a tensor of which every rank has a box, or nothing (null); boxes of several ranks that overlap hold the same. Finite numbers only.
+    Tensor whole(const Tensor* part, const Box& box, const Shape& shape, DType type) const;
     // The text of the rank with the lowest position, of those the first.
     std::string earliest(int position, const std::string& text) const;
 

@@ -7,12 +7,15 @@
 #include "data/open_dataset.h"
 #include "data/prefetch.h"
 #include "exec/session.h"
+#include "model/zoo.h"
 #include "train/feed.h"
 #include "train/fields.h"
 #include "train/metrics.h"
 #include "train/run_directory.h"
+#include "train/step_tracer.h"
 #include "train/task.h"
 #include "train/team.h"
+#include "train/weights.h"
 
 namespace convoy {
 
@@ -53,12 +56,18 @@ class Trainer {
     std::optional<std::filesystem::path> resume();
     std::unique_ptr<BatchProgram> load(int64_t samples);
     void announce();
-    double step(const Batch& batch, double rate);
+    double step(const Batch& batch, double rate, TraceLog* log);
+    TraceEvent host_event(const char* what) const {
+        return {.what = what, .phase = "data", .queue = static_cast<int>(Queue::Host), .step = progress_.step};
+    }
     void after_step(double loss, double rate);
+    void write(const Json& line);
     void log_window(double rate);
     bool finish_epoch();
     std::optional<EvalResult> validate();
     void save();
+    void show_parameters();
+    void show_trace(bool now = false);
     TrainResult stopped();
     TrainResult result(bool early) const;
     std::string last_checkpoint_text() const;
@@ -93,6 +102,7 @@ class Trainer {
     std::unique_ptr<BatchProgram> full_, last_;
     std::optional<Evaluator> evaluator_;
     Tally in_run_, in_epoch_, in_window_, lately_;
+    std::optional<StepTracer> tracer_;
 };
 
 Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer)
@@ -118,7 +128,12 @@ Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainOb
     full_ = load(order_.batch_size());
     if (const int64_t rest = order_.samples() % order_.batch_size(); rest > 0) last_ = load(rest);
     if (config_.validate) evaluator_.emplace(session_, *task_.test, config_);
-    if (checkpoint) load_state(*checkpoint, session_.state());
+    if (checkpoint)
+        load_state(*checkpoint, session_.state());
+    else if (!config_.init.empty())
+        load_weights(config_.init, session_.state(), {.spare = zoo_entry(config_.model).training_only, .skip = config_.skip});
+    if (options_.trace_steps > 0)
+        tracer_.emplace(options_.link, options_.trace_steps, StepTracer::Range{progress_.step, span_.total_steps});
 }
 
 // Everything that can be wrong with the run directory is found here, before anything is computed. The first rank alone looks: its error ends the
@@ -161,7 +176,7 @@ std::optional<std::filesystem::path> Trainer::resume() {
 }
 
 std::unique_ptr<BatchProgram> Trainer::load(int64_t samples) {
-    return std::make_unique<BatchProgram>(session_, training_graph_of(config_, samples), samples,
+    return std::make_unique<BatchProgram>(session_, training_graph_of(config_, samples, options_.tensors), samples,
                                           micro_batches_for(samples, config_.micro_batches));
 }
 
@@ -205,7 +220,10 @@ TrainResult Trainer::run() {
             const Batch* batch = batches.next();
             CONVOY_CHECK(batch && batch->position == (BatchPosition{progress_.epoch, progress_.batch}), "step {} got another batch",
                          progress_.step);
-            const double rate = lr(progress_.step), loss = step(*batch, rate);
+            if (options_.tensors && in_run_.samples == 0) observer_.on_examples(*batch, task_.train->info());
+            TraceLog* const log = tracer_ ? tracer_->log_for(progress_.step) : nullptr;
+            if (log) log->add(host_event("wait for data"), begin, Clock::now());
+            const double rate = lr(progress_.step), loss = step(*batch, rate, log);
             const double elapsed = seconds_since(begin), waited = batches.waited_seconds() - waited_before;
             lately_.fade(elapsed, kLately);
             for (Tally* tally : {&in_run_, &in_epoch_, &in_window_, &lately_})
@@ -219,13 +237,15 @@ TrainResult Trainer::run() {
     return result(false);
 }
 
-// One update; returns the loss before it. Allocates nothing.
-double Trainer::step(const Batch& batch, double rate) {
+// One update; returns the loss before it. Allocates nothing, unless it is traced.
+double Trainer::step(const Batch& batch, double rate, TraceLog* log) {
     BatchProgram& program = batch.count == full_->samples() ? *full_ : *last_;
     const StepContext context{.seed = config_.seed, .step = static_cast<uint32_t>(progress_.step)};
+    const auto begin = log ? Clock::now() : Clock::time_point{};
     program.set(batch);
     program.set_hyper(rate, progress_.step + 1);
-    if (!program.run(context)) fail_non_finite(program, context);
+    if (log) log->add(host_event("copy the batch in"), begin, Clock::now());
+    if (!(log ? program.run_traced(context, *log) : program.run(context))) fail_non_finite(program, context);
     const double loss = program.loss(), correct = program.correct().value_or(0);
     for (MetricSums* sums : {&progress_.in_epoch, &progress_.in_window}) {
         sums->loss += loss * static_cast<double>(batch.count);
@@ -267,21 +287,30 @@ void Trainer::after_step(double loss, double rate) {
                        .samples_per_s = lately_.rate(),
                        .data_wait_s = in_run_.waited,
                        .eta_s = static_cast<double>(config_.epochs * order_.samples() - progress_.samples) / lately_.rate()});
+    show_trace();
     if (config_.log_every > 0 && progress_.step % config_.log_every == 0) log_window(rate);
     // At the end of an epoch the checkpoint follows the validation.
     const bool due = config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0;
     if (due && progress_.batch < order_.batches()) save();
 }
 
+void Trainer::show_trace(bool now) {
+    if (!tracer_) return;
+    if (const auto trace = tracer_->take(progress_.step, now)) observer_.on_trace(*trace);
+}
+
+void Trainer::write(const Json& line) {
+    if (metrics_) metrics_->append(line);
+    observer_.on_metrics(line);
+}
+
 void Trainer::log_window(double rate) {
-    if (metrics_) {
-        Json line{{"kind", "step"}, {"step", progress_.step}, {"epoch", progress_.epoch + 1}, {"loss", mean_loss(progress_.in_window)}};
-        put(line, "accuracy", accuracy(progress_.in_window));
-        line["lr"] = rate;
-        line["samples_per_s"] = in_window_.rate();
-        line["data_wait_s"] = in_window_.waited;
-        metrics_->append(line);
-    }
+    Json line{{"kind", "step"}, {"step", progress_.step}, {"epoch", progress_.epoch + 1}, {"loss", mean_loss(progress_.in_window)}};
+    put(line, "accuracy", accuracy(progress_.in_window));
+    line["lr"] = rate;
+    line["samples_per_s"] = in_window_.rate();
+    line["data_wait_s"] = in_window_.waited;
+    write(line);
     progress_.in_window = {};
     in_window_ = {};
 }
@@ -309,27 +338,28 @@ bool Trainer::finish_epoch() {
     if (report.validation) {
         outcome.test_loss = report.validation->loss;
         outcome.test_accuracy = report.validation->accuracy;
+        outcome.test_scores = report.validation->scores;
         if (outcome.test_accuracy) progress_.best_accuracy = std::max(*outcome.test_accuracy, progress_.best_accuracy.value_or(0));
     }
-    if (metrics_) {
-        Json line{{"kind", "epoch"}, {"step", report.step}, {"epoch", report.epoch}, {"loss", report.train_loss}};
-        put(line, "accuracy", outcome.train_accuracy);
-        put(line, "test_loss", outcome.test_loss);
-        put(line, "test_accuracy", outcome.test_accuracy);
-        line["lr"] = rate;
-        line["samples_per_s"] = report.samples_per_s;
-        line["data_wait_s"] = report.data_wait_s;
-        line["seconds"] = report.seconds;
-        line["read_bytes"] = report.read_bytes_of_all;
-        line["skipped"] = report.skipped;
-        metrics_->append(line);
-    }
+    Json line{{"kind", "epoch"}, {"step", report.step}, {"epoch", report.epoch}, {"loss", report.train_loss}};
+    put(line, "accuracy", outcome.train_accuracy);
+    put(line, "test_loss", outcome.test_loss);
+    put(line, "test_accuracy", outcome.test_accuracy);
+    for (const auto& [name, value] : outcome.test_scores) line["test_" + name] = value;
+    line["lr"] = rate;
+    line["samples_per_s"] = report.samples_per_s;
+    line["data_wait_s"] = report.data_wait_s;
+    line["seconds"] = report.seconds;
+    line["read_bytes"] = report.read_bytes_of_all;
+    line["skipped"] = report.skipped;
+    write(line);
     progress_.last = outcome;
     ++progress_.epoch;
     progress_.batch = 0;
     progress_.in_epoch = {};
     in_epoch_ = {};
     observer_.on_epoch(report);
+    if (options_.tensors) show_parameters();
     save();
     return true;
 }
@@ -358,7 +388,22 @@ void Trainer::save() {
     observer_.on_checkpoint(saved_path_, progress_.step);
 }
 
+// Every parameter with its gradient in the last step of a full batch.
+void Trainer::show_parameters() {
+    for (const StateSpec& spec : session_.state().specs()) {
+        if (spec.kind != StateKind::Parameter) continue;
+        const Tensor value = session_.state().read(spec.name);
+        const std::string name = "grad:" + spec.name;
+        const auto part = full_->output(name);
+        const bool learned = team_.any(part.has_value());
+        const Tensor gradient =
+            !learned ? Tensor() : team_.whole(part ? &part->tensor : nullptr, part ? part->box : Box{}, spec.shape, value.dtype());
+        observer_.on_parameter(progress_.step, spec.name, value, learned ? &gradient : nullptr);
+    }
+}
+
 TrainResult Trainer::stopped() {
+    show_trace(true);
     save();
     return result(true);
 }
@@ -379,6 +424,7 @@ TrainResult Trainer::result(bool early) const {
         result.train_accuracy = last->train_accuracy;
         result.test_loss = last->test_loss;
         result.test_accuracy = last->test_accuracy;
+        result.test_scores = last->test_scores;
     } else if (progress_.in_epoch.samples > 0) {
         result.train_loss = mean_loss(progress_.in_epoch);
         result.train_accuracy = accuracy(progress_.in_epoch);

@@ -13,13 +13,16 @@ namespace convoy {
 struct TrainOptions {
     bool resume = false;                      // go on in the configuration's run directory
     const std::atomic<bool>* stop = nullptr;  // when set, on any rank, the run ends after the current step, with a checkpoint
-    Link* link = nullptr;                     // to the other ranks, when the configuration has several
+    bool tensors = false;                     // also shows examples, parameters and gradients to the observer; the same on all ranks
+    int64_t trace_steps = 0;  // so many steps, from the third of this process on where there are enough, are traced; the same on all ranks
+    Link* link = nullptr;     // to the other ranks, when the configuration has several
 };
 
 struct TrainResult {
     double train_loss = 0;                           // mean over the last finished epoch, or over the unfinished first one
     std::optional<double> train_accuracy;            // the same
     std::optional<double> test_loss, test_accuracy;  // after the last finished epoch
+    Scores test_scores;                              // the same
     std::optional<double> best_accuracy;             // of all epochs, on the test split
     double samples_per_s = 0;                        // while training in this process, validation and checkpoints aside
     double seconds = 0;                              // this process, all in all

@@ -32,9 +32,9 @@ fs::path weights_file(const fs::path& path) {
     return *checkpoint / "state.safetensors";
 }
 
-void load_weights(const fs::path& path, State& state, const std::vector<std::string>& spare) {
+void load_weights(const fs::path& path, State& state, const LoadOptions& options) {
     const fs::path file = weights_file(path);
-    load_state_file(file, file.string(), StateScope::Model, state, spare);
+    load_state_file(file, file.string(), StateScope::Model, state, options);
 }
 
 std::optional<TrainConfig> config_of_weights(const fs::path& path) {
