@@ -117,7 +117,7 @@ int run_app(int argc, const char* const* argv) {
     CLI::App& bench = add_bench(program);
     CLI::App& data = add_data(program);
     commands.insert(commands.end(), {add_bench_step(bench), add_bench_comm(bench), add_bench_conv(bench), add_bench_data(bench),
-                                     add_data_show(data), add_info(program), add_version(program)});
+                                     add_data_show(data), add_data_make(data), add_info(program), add_version(program)});
     try {
         program.parse(argc, argv);
         if (!program.get_subcommands().empty()) return run_command(commands);

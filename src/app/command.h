@@ -30,6 +30,7 @@ Command add_bench_conv(CLI::App& bench);
 Command add_bench_data(CLI::App& bench);
 CLI::App& add_data(CLI::App& program);  // to which these add themselves:
 Command add_data_show(CLI::App& data);
+Command add_data_make(CLI::App& data);
 Command add_info(CLI::App& program);
 Command add_version(CLI::App& program);
 
