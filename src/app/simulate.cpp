@@ -14,6 +14,7 @@
 #include "app/ranks.h"
 #include "app/table.h"
 #include "base/file.h"
+#include "exec/trace_log.h"
 #include "model/autodiff.h"
 #include "model/cost.h"
 #include "plan/simulate.h"
@@ -277,7 +278,7 @@ int simulate_command(const SimulateArguments& arguments) {
     output.line("computations: {:.0f} % expected error; {:.0f} % of their time was not measured but comes from the roofline",
                 100 * good->simulation.error, 100 * good->simulation.roofline_share);
     if (!arguments.picture.empty()) draw(arguments.picture, points);
-    if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(points.back().simulation.timeline).dump());
+    if (!arguments.trace.empty()) write_file(arguments.trace, chrome_trace(trace_of(points.back().simulation.timeline)).dump());
     Json document{{"model", known_model(arguments.model).name},
                   {"machine", machine.name},
                   {"plan", arguments.plan},

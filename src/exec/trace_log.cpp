@@ -19,6 +19,13 @@ std::string machine_name() {
 
 }  // namespace
 
+Trace trace_of(std::vector<TraceEvent> events) {
+    Trace trace;
+    for (const Queue queue : {Queue::Compute, Queue::Activation, Queue::Gradient, Queue::Host}) trace.queues.emplace_back(name_of(queue));
+    trace.events = std::move(events);
+    return trace;
+}
+
 TraceLog::TraceLog(Link* link) : link_(link), origin_(Clock::now()) {
     if (!link) return;
     const auto mine = std::chrono::duration_cast<std::chrono::nanoseconds>(origin_.time_since_epoch()).count();
@@ -38,12 +45,7 @@ void TraceLog::add(TraceEvent event, Clock::time_point begin, Clock::time_point 
     events_.push_back(std::move(event));
 }
 
-Trace TraceLog::own() const {
-    Trace trace;
-    for (const Queue queue : {Queue::Compute, Queue::Activation, Queue::Gradient, Queue::Host}) trace.queues.emplace_back(name_of(queue));
-    trace.events = events_;
-    return trace;
-}
+Trace TraceLog::own() const { return trace_of(events_); }
 
 Trace TraceLog::all() const {
     if (!link_ || link_->size() == 1) return own();

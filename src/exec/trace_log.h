@@ -9,6 +9,9 @@
 
 namespace convoy {
 
+// Events on the queues of programs, with their names.
+Trace trace_of(std::vector<TraceEvent> events);
+
 class TraceLog {
   public:
     using Clock = std::chrono::steady_clock;

@@ -250,14 +250,16 @@ class Simulator {
         actor.done[static_cast<size_t>(a.instruction)] = 1;
         if (options_.timeline) {
             const Instruction& in = instruction(actor, a.instruction);
-            timeline_.push_back({.name = in.layer + ": " + text_of(in),
-                                 .category = std::string(name_of(in.phase)),
+            timeline_.push_back({.layer = in.layer,
+                                 .what = text_of(in),
+                                 .phase = std::string(name_of(in.phase)),
                                  .rank = actor.rank,
                                  .queue = static_cast<int>(in.queue),
                                  .begin_us = a.began * 1e6,
                                  .duration_us = (now_ - a.began) * 1e6,
                                  .flops = in.work,
-                                 .bytes = static_cast<double>(in.bytes)});
+                                 .bytes = in.bytes,
+                                 .sent = in.sent});
         }
         a = {};
     }
