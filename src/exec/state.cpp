@@ -1,6 +1,7 @@
 #include "exec/state.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -21,13 +22,27 @@ void fill(const StateSpec& spec, uint64_t seed, std::span<T> values) {
             case Initializer::Kind::Uniform: values[i] = static_cast<T>(init.value * (2 * random.uniform(i) - 1)); break;
             case Initializer::Kind::Normal: values[i] = static_cast<T>(init.value * random.normal(i)); break;
             case Initializer::Kind::Values: values[i] = static_cast<T>(init.values[i]); break;
+            case Initializer::Kind::File: break;  // read as a whole, below
         }
     }
+}
+
+// The file may have changed since the graph was made: nothing is believed about it.
+Tensor read_place(const FilePlace& place, const StateSpec& spec) {
+    std::ifstream file(place.path, std::ios::binary);
+    require(file.good(), "\"{}\" begins with numbers from {}, which cannot be opened", spec.name, place.path);
+    Tensor tensor(spec.shape, place.type);
+    file.seekg(place.offset);
+    file.read(reinterpret_cast<char*>(tensor.data()), tensor.bytes());
+    require(file.gcount() == tensor.bytes(), "\"{}\" begins with {} bytes of {} at {}, but {} were there", spec.name, tensor.bytes(),
+            place.path, place.offset, file.gcount());
+    return tensor;
 }
 
 }  // namespace
 
 Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed) {
+    if (spec.initializer.kind == Initializer::Kind::File) return read_place(spec.initializer.file, spec).to(dtype);
     Tensor tensor(spec.shape, dtype);
     if (dtype == DType::f64)
         fill(spec, seed, tensor.as<double>());

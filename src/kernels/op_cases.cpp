@@ -187,6 +187,11 @@ OpCase max_pool_grad(Draw& d) {
     const Shape x = with_space(d, p.in), y = join({x[0], x[1]}, p.out);
     return one(MaxPoolGradOp{p.window, p.in}, {{kReal, d.normal(y)}, where_of(p.window, d.normal(x), y)});
 }
+OpCase max_index(Draw& d) {
+    const auto p = draw_max_window(d);
+    const Shape x = with_space(d, p.in), y = join({x[0], x[1]}, p.out);
+    return one(MaxIndexOp{p.window, p.in, d.coin()}, {where_of(p.window, d.normal(x), y)});
+}
 OpCase average_pool(Draw& d) {
     const auto p = draw_window(d, {.pad_least = 0, .pad_most = 2});
     return one(AveragePoolOp{p.window, d.coin(), Dims::filled(p.in.size(), 0)}, {{kReal, d.normal(with_space(d, p.in))}});
@@ -339,6 +344,23 @@ OpCase unary_grad(Draw& d) {
     if (grad_reads_output(op.kind)) saved = by_reference(UnaryOp{op.kind, op.alpha}, {saved}, shape);
     return one(op, {{kReal, saved}, {kReal, d.normal(shape)}});
 }
+// Arguments at which all of them are defined.
+PointwiseOp draw_pointwise(Draw& d) {
+    PointwiseOp op{static_cast<Pointwise>(d.between(0, 30)), d.real(0.1, 0.4), d.real(0.5, 0.9)};
+    if (op.kind == Pointwise::Acosh) op.kind = Pointwise::Cosh;
+    return op;
+}
+Tensor between_0_and_1(Draw& d, const Shape& shape) {
+    Tensor t = d.normal(shape);
+    for (auto& v : t.as<double>()) v = 0.05 + 0.9 / (1 + v * v);
+    return t;
+}
+OpCase pointwise(Draw& d) { return one(draw_pointwise(d), {{kReal, between_0_and_1(d, any_activation(d))}}); }
+OpCase pointwise_grad(Draw& d) {
+    const PointwiseOp op = draw_pointwise(d);
+    const Shape shape = any_activation(d);
+    return one(PointwiseGradOp{op.kind, op.a, op.b}, {{kReal, between_0_and_1(d, shape)}, {kReal, d.normal(shape)}});
+}
 int64_t draw_slopes(Draw& d, const Shape& x) { return d.coin() ? 1 : x[1]; }
 OpCase prelu(Draw& d) {
     const Shape x = any_activation(d);
@@ -360,6 +382,15 @@ OpCase softmax_grad(Draw& d) {
     const Shape x = d.coin() ? Shape{d.between(1, 9), d.between(1, 200)} : activation(d);
     const int axis = static_cast<int>(d.between(0, x.size() - 1));
     return one(SoftmaxGradOp{axis}, {{kReal, by_reference(SoftmaxOp{axis}, {d.normal(x)}, x)}, {kReal, d.normal(x)}});
+}
+OpCase log_softmax(Draw& d) {
+    const Shape x = d.coin() ? Shape{d.between(1, 9), d.between(1, 200)} : activation(d);
+    return one(LogSoftmaxOp{static_cast<int>(d.between(0, x.size() - 1))}, {{kReal, d.normal(x)}});
+}
+OpCase log_softmax_grad(Draw& d) {
+    const Shape x = d.coin() ? Shape{d.between(1, 9), d.between(1, 200)} : activation(d);
+    const int axis = static_cast<int>(d.between(0, x.size() - 1));
+    return one(LogSoftmaxGradOp{axis}, {{kReal, by_reference(LogSoftmaxOp{axis}, {d.normal(x)}, x)}, {kReal, d.normal(x)}});
 }
 OpCase dropout(Draw& d) {
     return one(DropoutOp{.p = d.real(0.1, 0.9), .stream = static_cast<uint32_t>(d.between(0, 1000)), .first_sample = d.between(0, 5)},
@@ -507,6 +538,14 @@ OpCase cross_entropy_grad(Draw& d) {
 OpCase correct(Draw& d) {
     const auto c = draw_classes(d);
     return one(CorrectOp{}, {{kReal, c.logits}, {Element::Index, c.target}});
+}
+OpCase nll(Draw& d) {
+    const auto c = draw_classes(d);
+    return one(NllOp{d.between(-1, 1)}, {{kReal, c.logits}, {Element::Index, c.target}, {kPrecise, c.weights}});
+}
+OpCase nll_grad(Draw& d) {
+    const auto c = draw_classes(d);
+    return one(NllGradOp{d.between(-1, 1)}, {{kReal, d.normal(c.target.shape())}, {Element::Index, c.target}, {kPrecise, c.weights}});
 }
 OpCase target_weight(Draw& d) {
     const auto c = draw_classes(d);
@@ -732,6 +771,7 @@ const std::vector<NamedCase>& op_cases() {
                                               {"bias_grad", bias_grad},
                                               {"max_pool", max_pool},
                                               {"max_pool_grad", max_pool_grad},
+                                              {"max_index", max_index},
                                               {"average_pool", average_pool},
                                               {"average_pool_grad", average_pool_grad},
                                               {"adaptive_pool", adaptive_pool},
@@ -754,11 +794,15 @@ const std::vector<NamedCase>& op_cases() {
                                               {"lrn_grad", lrn_grad},
                                               {"unary", unary},
                                               {"unary_grad", unary_grad},
+                                              {"pointwise", pointwise},
+                                              {"pointwise_grad", pointwise_grad},
                                               {"prelu", prelu},
                                               {"prelu_grad_input", prelu_grad_input},
                                               {"prelu_grad_slope", prelu_grad_slope},
                                               {"softmax", softmax},
                                               {"softmax_grad", softmax_grad},
+                                              {"log_softmax", log_softmax},
+                                              {"log_softmax_grad", log_softmax_grad},
                                               {"dropout", dropout},
                                               {"add", add},
                                               {"mul", mul},
@@ -772,6 +816,8 @@ const std::vector<NamedCase>& op_cases() {
                                               {"transpose", transpose},
                                               {"cross_entropy", cross_entropy},
                                               {"cross_entropy_grad", cross_entropy_grad},
+                                              {"nll", nll},
+                                              {"nll_grad", nll_grad},
                                               {"target_weight", target_weight},
                                               {"error_loss", error_loss},
                                               {"error_loss_grad", error_loss_grad},

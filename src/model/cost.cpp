@@ -95,6 +95,7 @@ Count count(const MaxPoolOp& op, const Types&, const Types& out) {
 }
 Count count(const MaxPoolGradOp& op, const Types& in, const Types&) { return reduction(size(in[0]), 0, overlap_depth(op.window)); }
 
+Count count(const MaxIndexOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
 Count count(const AveragePoolOp& op, const Types&, const Types& out) {
     const double taps = static_cast<double>(numel(op.window.kernel));
     Count c = reduction(size(out[0]) * taps, size(out[0]), log2_up(op.window.kernel));
@@ -201,6 +202,8 @@ Count count(const LrnGradOp& op, const Types& in, const Types&) { return lrn(siz
 
 Count count(const UnaryOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
 Count count(const UnaryGradOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
+Count count(const PointwiseOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
+Count count(const PointwiseGradOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
 Count count(const PReluOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
 Count count(const PReluGradInputOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
 Count count(const PReluGradSlopeOp&, const Types& in, const Types& out) {
@@ -217,6 +220,12 @@ Count softmax(const ValueType& x, int axis) {
 }
 Count count(const SoftmaxOp& op, const Types& in, const Types&) { return softmax(in[0], op.axis); }
 Count count(const SoftmaxGradOp& op, const Types& in, const Types&) {
+    const double rows = size(in[0]) / static_cast<double>(in[0].shape[op.axis]);
+    return {.combining = size(in[0]) - rows, .elementwise = 3 * size(in[0]), .tree = log2_up(in[0].shape[op.axis]), .chain = 3};
+}
+
+Count count(const LogSoftmaxOp& op, const Types& in, const Types&) { return softmax(in[0], op.axis); }
+Count count(const LogSoftmaxGradOp& op, const Types& in, const Types&) {
     const double rows = size(in[0]) / static_cast<double>(in[0].shape[op.axis]);
     return {.combining = size(in[0]) - rows, .elementwise = 3 * size(in[0]), .tree = log2_up(in[0].shape[op.axis]), .chain = 3};
 }
@@ -250,6 +259,8 @@ Count count(const CrossEntropyGradOp&, const Types& in, const Types&) {
     c.chain += 2;
     return c;
 }
+Count count(const NllOp&, const Types& in, const Types&) { return elementwise(size(in[1])); }
+Count count(const NllGradOp&, const Types& in, const Types&) { return elementwise(size(in[0])); }
 Count count(const TargetWeightOp&, const Types& in, const Types& out) { return reduction(in[0], out[0]); }
 Count count(const ErrorLossOp&, const Types& in, const Types& out) {
     Count c = reduction(in[0], out[0]);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/op.h"
+#include "tensor/dtype.h"
 
 namespace convoy {
 
@@ -20,12 +21,21 @@ constexpr int32_t kNone = -1;
 enum class Phase : uint8_t { Forward, Backward, Update };
 std::string_view name_of(Phase phase);
 
-// How a state tensor begins: every element the same, drawn, or listed.
+// Elements in a file, one after the other, little-endian.
+struct FilePlace {
+    std::string path;
+    int64_t offset = 0;  // of the first one, in bytes
+    DType type = DType::f32;
+    bool operator==(const FilePlace&) const = default;
+};
+
+// How a state tensor begins: every element the same, drawn, listed, or read from a file.
 struct Initializer {
-    enum class Kind : uint8_t { Constant, Uniform, Normal, Values };
+    enum class Kind : uint8_t { Constant, Uniform, Normal, Values, File };
     Kind kind = Kind::Constant;
     double value = 0;            // the constant; the bound of U(-value, value); the standard deviation
     std::vector<double> values;  // of Values, in row-major order
+    FilePlace file;              // of File
     bool operator==(const Initializer&) const = default;
 };
 

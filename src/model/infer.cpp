@@ -162,6 +162,14 @@ Types infer_op(const MaxPoolGradOp& op, const Types& in) {
     return {real(join(in[0].shape.slice(0, 2), op.input))};
 }
 
+Types infer_op(const MaxIndexOp& op, const Types& in) {
+    expect_count(in, 1);
+    expect_activation(in[0], op.window, "the positions");
+    require(op.window.output(op.input) == spatial(in[0]), "positions of {} do not come from {} under this window",
+            to_string(spatial(in[0])), to_string(op.input));
+    return {{in[0].shape, Element::Index}};
+}
+
 Window with_overflow(Window window, const Dims& overflow) {
     for (int i = 0; i < overflow.size(); ++i) window.pad_hi[i] += overflow[i];
     return window;
@@ -310,6 +318,13 @@ Types infer_op(const LrnGradOp&, const Types& in) { return pair_of_one_shape(in)
 Types infer_op(const UnaryOp&, const Types& in) { return same_as_first(in, 1); }
 Types infer_op(const UnaryGradOp&, const Types& in) { return pair_of_one_shape(in); }
 
+Types infer_op(const PointwiseOp& op, const Types& in) {
+    require(op.kind != Pointwise::Clip || op.a <= op.b, "clip to {}..{}, expected a lower limit that is not above the upper one", op.a,
+            op.b);
+    return same_as_first(in, 1);
+}
+Types infer_op(const PointwiseGradOp&, const Types& in) { return pair_of_one_shape(in); }
+
 void expect_slope(const Types& in) {
     expect_rank2(in);
     require(in[1].shape == Shape{1} || in[1].shape == Shape{channels(in[0])}, "the slope is {}, expected 1 or {}", to_string(in[1].shape),
@@ -340,6 +355,17 @@ Types infer_op(const SoftmaxOp& op, const Types& in) {
     return {real(in[0].shape)};
 }
 Types infer_op(const SoftmaxGradOp& op, const Types& in) {
+    auto out = pair_of_one_shape(in);
+    expect_axis(op.axis, in[0]);
+    return out;
+}
+
+Types infer_op(const LogSoftmaxOp& op, const Types& in) {
+    expect_count(in, 1);
+    expect_axis(op.axis, in[0]);
+    return {real(in[0].shape)};
+}
+Types infer_op(const LogSoftmaxGradOp& op, const Types& in) {
     auto out = pair_of_one_shape(in);
     expect_axis(op.axis, in[0]);
     return out;
@@ -459,6 +485,18 @@ Types infer_op(const CrossEntropyOp&, const Types& in) {
 Types infer_op(const CrossEntropyGradOp&, const Types& in) {
     expect_cross_entropy(in);
     return {real(in[0].shape)};
+}
+Types infer_op(const NllOp&, const Types& in) {
+    expect_count(in, 3);
+    expect_labels(in);
+    expect_shape(in[2], {channels(in[0])}, "the class weights");
+    return {real(in[1].shape), real(in[1].shape)};
+}
+Types infer_op(const NllGradOp&, const Types& in) {
+    expect_count(in, 3);
+    expect_shape(in[1], in[0].shape, "the target");
+    require(in[2].shape.size() == 1, "the class weights are {}, expected one dim", to_string(in[2].shape));
+    return {real(join({in[0].shape[0], in[2].shape[0]}, in[0].shape.slice(1)))};
 }
 Types infer_op(const TargetWeightOp&, const Types& in) {
     expect_count(in, 2);

@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{"conv",
                                                                        "bias_grad",
                                                                        "max_pool",
                                                                        "max_pool_grad",
+                                                                       "max_index",
                                                                        "average_pool",
                                                                        "average_pool_grad",
                                                                        "adaptive_pool",
@@ -44,11 +45,15 @@ constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{"conv",
                                                                        "lrn_grad",
                                                                        "unary",
                                                                        "unary_grad",
+                                                                       "pointwise",
+                                                                       "pointwise_grad",
                                                                        "prelu",
                                                                        "prelu_grad_input",
                                                                        "prelu_grad_slope",
                                                                        "softmax",
                                                                        "softmax_grad",
+                                                                       "log_softmax",
+                                                                       "log_softmax_grad",
                                                                        "dropout",
                                                                        "add",
                                                                        "mul",
@@ -62,6 +67,8 @@ constexpr std::array<std::string_view, std::variant_size_v<Op>> kNames{"conv",
                                                                        "transpose",
                                                                        "cross_entropy",
                                                                        "cross_entropy_grad",
+                                                                       "nll",
+                                                                       "nll_grad",
                                                                        "target_weight",
                                                                        "error_loss",
                                                                        "error_loss_grad",
@@ -129,6 +136,16 @@ std::string_view name_of(Unary kind) {
     return "";
 }
 
+std::string_view name_of(Pointwise kind) {
+    constexpr std::array<std::string_view, 31> names{"elu",    "softplus",   "softsign", "hard_sigmoid", "hard_swish", "thresholded_relu",
+                                                     "shrink", "clip",       "shift",    "power",        "exp",        "log",
+                                                     "sqrt",   "reciprocal", "abs",      "erf",          "sin",        "cos",
+                                                     "tan",    "asin",       "acos",     "atan",         "sinh",       "cosh",
+                                                     "asinh",  "acosh",      "atanh",    "sign",         "floor",      "ceil",
+                                                     "round"};
+    return names[static_cast<size_t>(kind)];
+}
+
 std::string_view name_of(Rule rule) {
     constexpr std::array<std::string_view, 9> names{"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lars", "lamb"};
     return names[static_cast<size_t>(rule)];
@@ -162,6 +179,8 @@ std::string text_of(const Op& op) {
             using T = std::decay_t<decltype(o)>;
             if constexpr (std::is_same_v<T, UnaryOp>) return std::string(name_of(o.kind));
             if constexpr (std::is_same_v<T, UnaryGradOp>) return fmt::format("{}_grad", name_of(o.kind));
+            if constexpr (std::is_same_v<T, PointwiseOp>) return std::string(name_of(o.kind));
+            if constexpr (std::is_same_v<T, PointwiseGradOp>) return fmt::format("{}_grad", name_of(o.kind));
             if constexpr (std::is_same_v<T, UpdateOp>) return fmt::format("update {}", name_of(o.rule.rule));
             std::string text(name_of(op));
             if constexpr (HasWindow<T>) text += " " + text_of(o.window);

@@ -78,6 +78,12 @@ struct MaxPoolGradOp {  // dy, where -> dx[N,C,input]
     Dims input;
     bool operator==(const MaxPoolGradOp&) const = default;
 };
+struct MaxIndexOp {  // where (of a max pooling) -> the place of each maximum in the whole input, row-major over [N,C,input]
+    Window window;
+    Dims input;
+    bool columns_first = false;  // the spatial dims of a place count the other way round: the first one fastest
+    bool operator==(const MaxIndexOp&) const = default;
+};
 struct AveragePoolOp {  // x -> y
     Window window;
     bool count_padding = true;  // whether padding counts in the divisor
@@ -204,6 +210,52 @@ struct UnaryGradOp {  // saved, dy -> dx, where saved is y when grad_reads_outpu
 bool grad_reads_output(Unary kind);
 std::string_view name_of(Unary kind);
 
+// Functions of one number that models from other tools use. The activations that networks are mostly made of are Unary, above.
+enum class Pointwise : uint8_t {
+    Elu,              // x > 0 ? x : a*(exp(x) - 1)
+    Softplus,         // log(1 + exp(x))
+    Softsign,         // x / (1 + |x|)
+    HardSigmoid,      // a*x + b, kept within 0..1
+    HardSwish,        // x * (x/6 + 1/2, kept within 0..1)
+    ThresholdedRelu,  // x > a ? x : 0
+    Shrink,           // x < -a ? x + b : x > a ? x - b : 0
+    Clip,             // x, kept within a..b
+    Shift,            // x + a
+    Power,            // x^a
+    Exp,
+    Log,
+    Sqrt,
+    Reciprocal,
+    Abs,
+    Erf,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Sign,
+    Floor,
+    Ceil,
+    Round  // these have no slope
+};
+struct PointwiseOp {  // x -> y
+    Pointwise kind = Pointwise::Exp;
+    double a = 0, b = 0;
+    bool operator==(const PointwiseOp&) const = default;
+};
+struct PointwiseGradOp {  // x, dy -> dx
+    Pointwise kind = Pointwise::Exp;
+    double a = 0, b = 0;
+    bool operator==(const PointwiseGradOp&) const = default;
+};
+std::string_view name_of(Pointwise kind);
+
 struct PReluOp {  // x[N,C,..], slope[C or 1] -> y
     bool operator==(const PReluOp&) const = default;
 };
@@ -222,6 +274,15 @@ struct SoftmaxOp {  // x -> y
 struct SoftmaxGradOp {  // y, dy -> dx
     int axis = 1;
     bool operator==(const SoftmaxGradOp&) const = default;
+};
+
+struct LogSoftmaxOp {  // x -> y
+    int axis = 1;
+    bool operator==(const LogSoftmaxOp&) const = default;
+};
+struct LogSoftmaxGradOp {  // y, dy -> dx
+    int axis = 1;
+    bool operator==(const LogSoftmaxGradOp&) const = default;
 };
 
 // Keeps an element with probability 1 - p and scales it by 1/(1-p). The mask is a function of (seed, step, stream, global index), so the
@@ -287,6 +348,15 @@ struct CrossEntropyGradOp {  // the same inputs -> dlogits
     double label_smoothing = 0;
     double scale = 1;
     bool operator==(const CrossEntropyGradOp&) const = default;
+};
+// The negative log-likelihood of each target by itself: -w*x at the target's class, with the class's weight w. A target equal to `ignored` counts for nothing.
+struct NllOp {  // log-probabilities x[N,K,..], target[N,..], class_weights[K] -> loss[N,..], weight[N,..]
+    int64_t ignored = -1;
+    bool operator==(const NllOp&) const = default;
+};
+struct NllGradOp {  // dy[N,..], target[N,..], class_weights[K] -> dx[N,K,..]
+    int64_t ignored = -1;
+    bool operator==(const NllGradOp&) const = default;
 };
 struct TargetWeightOp {  // target, class_weights[K] -> [1]: the sum of the weights of all targets
     bool operator==(const TargetWeightOp&) const = default;
@@ -359,15 +429,16 @@ struct MergeStatsOp {             // parts[P,2,cells] -> stats[2,cells] of all e
     bool operator==(const MergeStatsOp&) const = default;
 };
 
-using Op = std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
-                        LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, AveragePoolOp,
-                        AveragePoolGradOp, AdaptivePoolOp, AdaptivePoolGradOp, UpsampleOp, UpsampleGradOp, BatchStatsOp, RunningStatsOp,
-                        RunningUpdateOp, BatchNormalizeOp, BatchNormGradSumsOp, BatchNormGradInputOp, BatchNormFixedGradInputOp,
-                        CellStatsOp, CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp,
-                        UnaryOp, UnaryGradOp, PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, DropoutOp, AddOp,
-                        MulOp, ScaleOp, ExpandOp, SumToOp, ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp, CrossEntropyOp,
-                        CrossEntropyGradOp, TargetWeightOp, ErrorLossOp, ErrorLossGradOp, CorrectOp, SquaredNormOp, ClipScaleOp, UpdateOp,
-                        LambDirectionOp, LambApplyOp, PackOp, UnpackOp, MergeStatsOp>;
+using Op =
+    std::variant<ConvOp, ConvGradInputOp, ConvGradWeightOp, LinearOp, LinearGradInputOp, LinearGradWeightOp, LocalConvOp,
+                 LocalConvGradInputOp, LocalConvGradWeightOp, BiasOp, BiasGradOp, MaxPoolOp, MaxPoolGradOp, MaxIndexOp, AveragePoolOp,
+                 AveragePoolGradOp, AdaptivePoolOp, AdaptivePoolGradOp, UpsampleOp, UpsampleGradOp, BatchStatsOp, RunningStatsOp,
+                 RunningUpdateOp, BatchNormalizeOp, BatchNormGradSumsOp, BatchNormGradInputOp, BatchNormFixedGradInputOp, CellStatsOp,
+                 CellNormalizeOp, CellNormGradAffineOp, CellNormGradSumsOp, CellNormGradInputOp, LrnOp, LrnGradOp, UnaryOp, UnaryGradOp,
+                 PointwiseOp, PointwiseGradOp, PReluOp, PReluGradInputOp, PReluGradSlopeOp, SoftmaxOp, SoftmaxGradOp, LogSoftmaxOp,
+                 LogSoftmaxGradOp, DropoutOp, AddOp, MulOp, ScaleOp, ExpandOp, SumToOp, ConcatOp, SliceOp, PadOp, ReshapeOp, TransposeOp,
+                 CrossEntropyOp, CrossEntropyGradOp, NllOp, NllGradOp, TargetWeightOp, ErrorLossOp, ErrorLossGradOp, CorrectOp,
+                 SquaredNormOp, ClipScaleOp, UpdateOp, LambDirectionOp, LambApplyOp, PackOp, UnpackOp, MergeStatsOp>;
 
 // "conv", "conv_grad_input", ...: one lower-case word per op.
 std::string_view name_of(const Op& op);

@@ -94,12 +94,20 @@ void vjp(const UnaryOp& op, C& c) {
     c.dx[0] = c.add(UnaryGradOp{op.kind, op.alpha}, {grad_reads_output(op.kind) ? c.node.outputs[0] : c.in(0), c.dy[0]});
 }
 
+void vjp(const PointwiseOp& op, C& c) { c.dx[0] = c.add(PointwiseGradOp{op.kind, op.a, op.b}, {c.in(0), c.dy[0]}); }
+
 void vjp(const PReluOp&, C& c) {
     if (c.needed[0]) c.dx[0] = c.add(PReluGradInputOp{}, {c.in(0), c.in(1), c.dy[0]});
     if (c.needed[1]) c.dx[1] = c.add(PReluGradSlopeOp{c.shape(1)[0]}, {c.in(0), c.dy[0]});
 }
 
 void vjp(const SoftmaxOp& op, C& c) { c.dx[0] = c.add(SoftmaxGradOp{op.axis}, {c.node.outputs[0], c.dy[0]}); }
+void vjp(const LogSoftmaxOp& op, C& c) { c.dx[0] = c.add(LogSoftmaxGradOp{op.axis}, {c.node.outputs[0], c.dy[0]}); }
+// The weights are numbers that somebody chose: they get no gradient, nor does what they add up to.
+void vjp(const NllOp& op, C& c) {
+    if (c.needed[0] && c.dy[0] != kNone) c.dx[0] = c.add(NllGradOp{op.ignored}, {c.dy[0], c.in(1), c.in(2)});
+}
+void vjp(const MaxIndexOp&, C&) {}
 void vjp(const DropoutOp& op, C& c) { c.dx[0] = c.add(op, {c.dy[0]}); }
 
 void vjp(const AddOp&, C& c) {

@@ -13,6 +13,8 @@ Pairs sharing(const SomeOp&, int) {
 }
 Pairs sharing(const UnaryOp&, int) { return {{0, 0}}; }
 Pairs sharing(const UnaryGradOp&, int) { return {{0, 0}, {0, 1}}; }
+Pairs sharing(const PointwiseOp&, int) { return {{0, 0}}; }
+Pairs sharing(const PointwiseGradOp&, int) { return {{0, 0}, {0, 1}}; }
 Pairs sharing(const BiasOp&, int) { return {{0, 0}}; }
 Pairs sharing(const AddOp&, int inputs) {
     Pairs pairs;

@@ -181,6 +181,8 @@ Signature windowed(const Types& in, const Types& out, bool spatial = true) {
 }
 Signature sign(const MaxPoolOp&, const Types& in, const Types& out) { return windowed(in, out); }
 Signature sign(const MaxPoolGradOp&, const Types& in, const Types& out) { return windowed(in, out); }
+// Samples and channels alone: a place is counted in the whole input, which a part of the space does not see.
+Signature sign(const MaxIndexOp&, const Types& in, const Types& out) { return windowed(in, out, false); }
 Signature sign(const AveragePoolOp&, const Types& in, const Types& out) { return windowed(in, out); }
 Signature sign(const AveragePoolGradOp& op, const Types& in, const Types& out) {
     // Without its padding in the divisor, a window that reaches past this part cannot tell padding from a neighbour's rows.
@@ -314,6 +316,9 @@ Signature sign(const LrnGradOp&, const Types& in, const Types& out) { return exc
 Signature sign(const SoftmaxOp& op, const Types& in, const Types& out) { return except(in, out, op.axis); }
 Signature sign(const SoftmaxGradOp& op, const Types& in, const Types& out) { return except(in, out, op.axis); }
 
+Signature sign(const LogSoftmaxOp& op, const Types& in, const Types& out) { return except(in, out, op.axis); }
+Signature sign(const LogSoftmaxGradOp& op, const Types& in, const Types& out) { return except(in, out, op.axis); }
+
 // --- Elementwise and rearranging ---
 
 Signature passing_sums(Signature s) {
@@ -322,6 +327,8 @@ Signature passing_sums(Signature s) {
 }
 Signature sign(const UnaryOp&, const Types& in, const Types& out) { return elementwise(in, out); }
 Signature sign(const UnaryGradOp&, const Types& in, const Types& out) { return elementwise(in, out); }
+Signature sign(const PointwiseOp&, const Types& in, const Types& out) { return elementwise(in, out); }
+Signature sign(const PointwiseGradOp&, const Types& in, const Types& out) { return elementwise(in, out); }
 Signature sign(const DropoutOp&, const Types& in, const Types& out) { return passing_sums(elementwise(in, out)); }
 Signature sign(const AddOp&, const Types& in, const Types& out) { return passing_sums(elementwise(in, out)); }
 Signature sign(const MulOp&, const Types& in, const Types& out) { return elementwise(in, out); }
@@ -421,6 +428,26 @@ Signature labelled(const Types& in, const Types& out) {
 Signature sign(const CrossEntropyOp&, const Types& in, const Types& out) { return labelled(in, out); }
 Signature sign(const CrossEntropyGradOp&, const Types& in, const Types& out) { return labelled(in, out); }
 Signature sign(const CorrectOp&, const Types& in, const Types& out) { return labelled(in, out); }
+
+// The same for one loss of each target: everything but the classes is cut alike.
+Signature sign(const NllOp&, const Types& in, const Types& out) {
+    B b(in, out);
+    const Shape& x = in[0].shape;
+    for (int d = 0; d < x.size(); ++d) {
+        const int t = d == 0 ? 0 : d - 1;
+        if (d != 1) b.label(dim_name(d, x.size()), x[d], {B::in(0, d), B::in(1, t), B::out(0, t), B::out(1, t)});
+    }
+    return b;
+}
+Signature sign(const NllGradOp&, const Types& in, const Types& out) {
+    B b(in, out);
+    const Shape& dx = out[0].shape;
+    for (int d = 0; d < dx.size(); ++d) {
+        const int t = d == 0 ? 0 : d - 1;
+        if (d != 1) b.label(dim_name(d, dx.size()), dx[d], {B::in(0, t), B::in(1, t), B::out(0, d)});
+    }
+    return b;
+}
 
 // All dims of the first input, on every operand of its shape; results without them are sums.
 Signature reduced(const Types& in, const Types& out) {

@@ -16,6 +16,13 @@ void reference(const UnaryOp& op, const KernelArgs& args);
 template <class T>
 void reference(const UnaryGradOp& op, const KernelArgs& args);
 
+// y may be in the place of x.
+template <class T>
+void reference(const PointwiseOp& op, const KernelArgs& args);
+// Where a function has a corner the slope is that of the flat side, as in PyTorch; at the corners of Clip it is 1.
+template <class T>
+void reference(const PointwiseGradOp& op, const KernelArgs& args);
+
 template <class T>
 void reference(const PReluOp& op, const KernelArgs& args);
 template <class T>
@@ -27,6 +34,11 @@ template <class T>
 void reference(const SoftmaxOp& op, const KernelArgs& args);
 template <class T>
 void reference(const SoftmaxGradOp& op, const KernelArgs& args);
+
+template <class T>
+void reference(const LogSoftmaxOp& op, const KernelArgs& args);
+template <class T>
+void reference(const LogSoftmaxGradOp& op, const KernelArgs& args);
 
 // Element i of the whole tensor (row-major, over `global`, the samples counted from first_sample) is kept when number i of the random
 // stream (seed, step, op.stream) is at least p. y may be in the place of x.

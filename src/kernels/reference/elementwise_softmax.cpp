@@ -51,6 +51,39 @@ void reference(const SoftmaxGradOp& op, const KernelArgs& args) {
     });
 }
 
+template <class T>
+void reference(const LogSoftmaxOp& op, const KernelArgs& args) {
+    const auto x = const_view<T>(args.inputs[0]);
+    const auto y = view<T>(args.outputs[0]);
+    const Lines lines(x.shape, op.axis);
+    lines.for_each(args.threads, [&](int64_t first) {
+        const int64_t last = first + lines.length * lines.stride;
+        T largest = x[first];
+        for (int64_t i = first; i < last; i += lines.stride) largest = std::max(largest, x[i]);
+        double sum = 0;
+        for (int64_t i = first; i < last; i += lines.stride) sum += std::exp(static_cast<double>(x[i]) - largest);
+        const T log_sum = static_cast<T>(std::log(sum));
+        for (int64_t i = first; i < last; i += lines.stride) y[i] = x[i] - largest - log_sum;
+    });
+}
+
+template <class T>
+void reference(const LogSoftmaxGradOp& op, const KernelArgs& args) {
+    const auto y = const_view<T>(args.inputs[0]), dy = const_view<T>(args.inputs[1]);
+    const auto dx = view<T>(args.outputs[0]);
+    const Lines lines(y.shape, op.axis);
+    lines.for_each(args.threads, [&](int64_t first) {
+        const int64_t last = first + lines.length * lines.stride;
+        double sum = 0;
+        for (int64_t i = first; i < last; i += lines.stride) sum += dy[i];
+        for (int64_t i = first; i < last; i += lines.stride) dx[i] = dy[i] - std::exp(y[i]) * static_cast<T>(sum);
+    });
+}
+
+template void reference<double>(const LogSoftmaxOp&, const KernelArgs&);
+template void reference<float>(const LogSoftmaxOp&, const KernelArgs&);
+template void reference<double>(const LogSoftmaxGradOp&, const KernelArgs&);
+template void reference<float>(const LogSoftmaxGradOp&, const KernelArgs&);
 template void reference<double>(const SoftmaxOp&, const KernelArgs&);
 template void reference<float>(const SoftmaxOp&, const KernelArgs&);
 template void reference<double>(const SoftmaxGradOp&, const KernelArgs&);

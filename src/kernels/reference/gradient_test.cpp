@@ -1,4 +1,6 @@
 // Gradients of elementwise and rearranging ops, of losses, and of values that are used more than once.
+#include <cmath>
+
 #include "kernels/reference/gradient_testing.h"
 
 namespace convoy::ref {
@@ -21,6 +23,42 @@ TEST(Gradient, Tanh) { check_unary(Unary::Tanh, false); }
 TEST(Gradient, Gelu) { check_unary(Unary::Gelu, false); }
 TEST(Gradient, GeluTanh) { check_unary(Unary::GeluTanh, false); }
 TEST(Gradient, Silu) { check_unary(Unary::Silu, false); }
+
+// Every function where it is smooth; those without a slope are left out.
+TEST(Gradient, Pointwise) {
+    for (int k = 0; k < static_cast<int>(Pointwise::Sign); ++k) {
+        const auto kind = static_cast<Pointwise>(k);
+        for_shapes(std::string(name_of(kind)), [&](Function& f, Draw& draw) {
+            const Shape shape = draw_activation(draw);
+            Tensor x = draw.separated(shape, kGap);  // away from 0, on both sides
+            const bool positive = kind == Pointwise::Log || kind == Pointwise::Sqrt || kind == Pointwise::Power;
+            const bool inside = kind == Pointwise::Asin || kind == Pointwise::Acos || kind == Pointwise::Atanh || kind == Pointwise::Tan;
+            for (auto& v : x.as<double>()) {
+                if (positive) v = 0.5 + std::abs(v);
+                if (inside) v = 0.8 * std::tanh(v);
+                if (kind == Pointwise::Acosh) v = 1.5 + std::abs(v);
+                if (kind == Pointwise::Reciprocal) v = v > 0 ? v + 0.5 : v - 0.5;
+            }
+            // Corners lie where no element can be: at 0, or outside.
+            PointwiseOp op{kind, 0.7, 0.3};
+            if (kind == Pointwise::HardSigmoid) op = {kind, 1e-3, 0.5};
+            if (kind == Pointwise::Clip) op = {kind, 0, 1e6};
+            if (kind == Pointwise::ThresholdedRelu || kind == Pointwise::Shrink) op = {kind, 0, 0.3};
+            if (kind == Pointwise::HardSwish)
+                for (auto& v : x.as<double>()) v = 2.9 * std::tanh(v);
+            f.check(op, {f.input("x", x)});
+        });
+    }
+}
+
+TEST(Gradient, LogSoftmax) {
+    for_shapes("log_softmax", [](Function& f, Draw& draw) {
+        Shape shape = draw_activation(draw);
+        const int axis = static_cast<int>(draw.between(0, shape.size() - 1));
+        shape[axis] += 1;
+        f.check(LogSoftmaxOp{axis}, {f.input("x", draw.normal(shape))});
+    });
+}
 
 TEST(Gradient, PRelu) {
     for_shapes("prelu", [](Function& f, Draw& draw) {

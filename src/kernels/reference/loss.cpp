@@ -101,6 +101,42 @@ void reference(const CrossEntropyGradOp& op, const KernelArgs& args) {
 }
 
 template <class T>
+void reference(const NllOp& op, const KernelArgs& args) {
+    const Lines<T> lines(args);
+    const auto weights = const_view<T>(args.inputs[2]);
+    const auto loss = view<T>(args.outputs[0]), weight = view<T>(args.outputs[1]);
+    parallel_ranges(args.threads, lines.count(), kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t t = lines.target[i];
+            if (t == op.ignored) {
+                loss[i] = weight[i] = 0;
+            } else if (lines.is_class(t)) {
+                weight[i] = weights[t];
+                loss[i] = static_cast<T>(-static_cast<double>(weights[t]) * lines.logit(i, t));
+            } else {
+                loss[i] = weight[i] = static_cast<T>(kNaN);
+            }
+        }
+    });
+}
+
+template <class T>
+void reference(const NllGradOp& op, const KernelArgs& args) {
+    const auto dy = const_view<T>(args.inputs[0]), weights = const_view<T>(args.inputs[2]);
+    const auto target = const_view<int32_t>(args.inputs[1]);
+    const auto dx = view<T>(args.outputs[0]);
+    const int64_t classes = dx.shape[1], stride = dx.inner(2);
+    parallel_ranges(args.threads, target.count, kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t t = target[i], first = i / stride * classes * stride + i % stride;
+            const bool known = t == op.ignored || (t >= 0 && t < classes);
+            for (int64_t k = 0; k < classes; ++k) dx[first + k * stride] = known ? T{0} : static_cast<T>(kNaN);
+            if (known && t != op.ignored) dx[first + t * stride] = -weights[t] * dy[i];
+        }
+    });
+}
+
+template <class T>
 void reference(const TargetWeightOp&, const KernelArgs& args) {
     const auto target = const_view<int32_t>(args.inputs[0]);
     const auto weights = const_view<T>(args.inputs[1]);
@@ -159,6 +195,10 @@ template void reference<double>(const CrossEntropyOp&, const KernelArgs&);
 template void reference<float>(const CrossEntropyOp&, const KernelArgs&);
 template void reference<double>(const CrossEntropyGradOp&, const KernelArgs&);
 template void reference<float>(const CrossEntropyGradOp&, const KernelArgs&);
+template void reference<double>(const NllOp&, const KernelArgs&);
+template void reference<float>(const NllOp&, const KernelArgs&);
+template void reference<double>(const NllGradOp&, const KernelArgs&);
+template void reference<float>(const NllGradOp&, const KernelArgs&);
 template void reference<double>(const TargetWeightOp&, const KernelArgs&);
 template void reference<float>(const TargetWeightOp&, const KernelArgs&);
 template void reference<double>(const ErrorLossOp&, const KernelArgs&);

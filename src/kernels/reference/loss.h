@@ -14,6 +14,10 @@ void reference(const CrossEntropyOp& op, const KernelArgs& args);
 template <class T>
 void reference(const CrossEntropyGradOp& op, const KernelArgs& args);
 template <class T>
+void reference(const NllOp& op, const KernelArgs& args);
+template <class T>
+void reference(const NllGradOp& op, const KernelArgs& args);
+template <class T>
 void reference(const TargetWeightOp& op, const KernelArgs& args);
 template <class T>
 void reference(const ErrorLossOp& op, const KernelArgs& args);

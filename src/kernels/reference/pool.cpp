@@ -96,6 +96,27 @@ void reference(const MaxPoolGradOp& op, const KernelArgs& args) {
     with_where(args.inputs[1], [&](const auto& where) { max_pool_grad(g, dy, where, dx, args.threads); });
 }
 
+// The same for every T: no operand is a real number.
+template <class T>
+void reference(const MaxIndexOp& op, const KernelArgs& args) {
+    const auto places = view<int32_t>(args.outputs[0]);
+    with_where(args.inputs[0], [&](const auto& where) {
+        const Geometry g = geometry(op.window, join(where.shape.slice(0, 2), op.input), where.shape);
+        parallel_for(args.threads, planes_of(where.shape), [&](int64_t plane) {
+            const int64_t sample = plane / where.shape[1] + where.origin[0], channel = plane % where.shape[1] + where.origin[1];
+            const int64_t before = (sample * where.global[1] + channel) * g.in_count();
+            for_each_output(g, [&](int64_t o, int64_t o0, int64_t o1, int64_t o2) {
+                const int64_t position = where[plane * g.out_count() + o];
+                const int64_t i0 = g.source(0, o0, position / (g.kernel[1] * g.kernel[2]));
+                const int64_t i1 = g.source(1, o1, position / g.kernel[2] % g.kernel[1]);
+                const int64_t i2 = g.source(2, o2, position % g.kernel[2]);
+                const int64_t place = op.columns_first ? (i2 * g.in[1] + i1) * g.in[0] + i0 : g.offset(i0, i1, i2);
+                places[plane * g.out_count() + o] = static_cast<int32_t>(before + place);
+            });
+        });
+    });
+}
+
 template <class T>
 void reference(const AveragePoolOp& op, const KernelArgs& args) {
     const auto x = const_view<T>(args.inputs[0]);
@@ -130,6 +151,8 @@ template void reference<double>(const MaxPoolOp&, const KernelArgs&);
 template void reference<float>(const MaxPoolOp&, const KernelArgs&);
 template void reference<double>(const MaxPoolGradOp&, const KernelArgs&);
 template void reference<float>(const MaxPoolGradOp&, const KernelArgs&);
+template void reference<double>(const MaxIndexOp&, const KernelArgs&);
+template void reference<float>(const MaxIndexOp&, const KernelArgs&);
 template void reference<double>(const AveragePoolOp&, const KernelArgs&);
 template void reference<float>(const AveragePoolOp&, const KernelArgs&);
 template void reference<double>(const AveragePoolGradOp&, const KernelArgs&);

@@ -10,6 +10,8 @@ void reference(const MaxPoolOp& op, const KernelArgs& args);
 template <class T>
 void reference(const MaxPoolGradOp& op, const KernelArgs& args);
 template <class T>
+void reference(const MaxIndexOp& op, const KernelArgs& args);
+template <class T>
 void reference(const AveragePoolOp& op, const KernelArgs& args);
 template <class T>
 void reference(const AveragePoolGradOp& op, const KernelArgs& args);

@@ -12,7 +12,7 @@
 namespace convoy {
 
 // Computes one op on `threads` threads. Floating operands are all of one type, f64 or f32, and plain. Outputs may not overlap inputs, except that
-// the update ops (UpdateOp, LambDirectionOp, LambApplyOp, RunningUpdateOp) and elementwise ops (UnaryOp, UnaryGradOp, BiasOp, AddOp, MulOp,
+// the update ops (UpdateOp, LambDirectionOp, LambApplyOp, RunningUpdateOp) and elementwise ops (UnaryOp, UnaryGradOp, PointwiseOp, PointwiseGradOp, BiasOp, AddOp, MulOp,
 // ScaleOp, DropoutOp, BatchNormalizeOp) may write an output in the place of an input of the same shape. `workspace` has
 // reference_workspace_bytes(op, ...) bytes. The result does not depend on timing; it may depend on `threads` by rounding.
 void run_reference(const Op& op, std::span<const Operand> inputs, std::span<const Operand> outputs, void* workspace, int threads,
