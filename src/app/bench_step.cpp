@@ -117,9 +117,9 @@ std::vector<double> time_steps(Executor& executor, Backend& backend, const Sessi
 }
 
 void bench_rank(const BenchOptions& options, const Output& output, SessionOptions with, const PlanChoice& choice) {
-    const ZooEntry& entry = known_model(options.model);
+    const ModelSource entry = known_model(options.model);
     const ModelOptions shape = model_options(options.common, Mode::Training, 32);
-    const Model model = make_model(entry.name, shape);
+    const Model model = entry.make(shape);
     const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
     with.plan = plan_for(choice, graph).plan;
     const int64_t resident_before = resident_bytes();

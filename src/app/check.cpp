@@ -54,14 +54,14 @@ void print(const Output& output, const PlanCheck& check) {
 
 int check_command(const CheckArguments& arguments, Ranks& ranks) {
     const Output output(arguments.common.json, !ranks.leads());
-    const ZooEntry& entry = known_model(arguments.model);
+    const ModelSource entry = known_model(arguments.model);
     const PlanChoice choice = choose_plan(arguments.ranks, ranks);
     ModelOptions shape = model_options(arguments.common, Mode::Training, std::max(4, choice.ranks));
     require(shape.batch % arguments.micro_batches == 0, "{} micro-batches do not divide a batch of {}", arguments.micro_batches,
             shape.batch);
     const int64_t batch = shape.batch;
     shape.batch /= arguments.micro_batches;
-    const Model model = make_model(entry.name, shape);
+    const Model model = entry.make(shape);
     const Optimizer optimizer{.rule = {.rule = rule_named(arguments.optimizer), .weight_decay = 1e-4}};
     const Graph graph = training_graph(model, optimizer, {.micro_batches = arguments.micro_batches});
     const UniformPlan plan = plan_for(choice, graph);

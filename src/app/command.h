@@ -23,6 +23,7 @@ Command add_profile(CLI::App& program);
 Command add_simulate(CLI::App& program);
 Command add_run(CLI::App& program);
 Command add_grad(CLI::App& program);
+Command add_export(CLI::App& program);
 CLI::App& add_bench(CLI::App& program);  // to which these add themselves:
 Command add_bench_step(CLI::App& bench);
 Command add_bench_comm(CLI::App& bench);

@@ -45,7 +45,7 @@ TrainConfig config_for(const EvalArguments& arguments, bool directory, const std
         require(trained.has_value(), "{}: expected the directory of a run or a checkpoint; found no configuration in it", arguments.what);
     } else {
         const std::string name = known_model(arguments.what).name;
-        require(!trained || trained->model == name, "{}: it holds a {}, not a {}", weights, trained ? trained->model : "", name);
+        require(!trained || same_model(trained->model, name), "{}: it holds a {}, not a {}", weights, trained ? trained->model : "", name);
         config.model = name;
     }
     if (!trained && arguments.data.empty()) throw UsageError("eval: say with --data what to test on: mnist, synthetic or a directory");
@@ -128,7 +128,7 @@ int eval(const EvalArguments& arguments, Ranks& ranks) {
                 grouped(static_cast<int64_t>(result.samples_per_s)), config.backend, name_of(config.dtype), config.threads,
                 config.ranks > 1 ? fmt::format(" on each of {} ranks", config.ranks) : "");
     if (const std::string text = scores_text(result.scores); !text.empty()) output.line("{}", text);
-    if (weights.empty()) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
+    if (weights.empty() && !is_model_file(config.model)) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
     Json scores = Json::object();
     for (const auto& [name, value] : result.scores) scores[name] = value;
     output.result({{"model", config.model},
@@ -163,7 +163,7 @@ Command add_eval(CLI::App& program) {
              "  convoy eval runs/demo --plan sample:2");
     const auto arguments = std::make_shared<EvalArguments>();
     arguments->parser = parser;
-    parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name, or the directory of a run or a checkpoint")
+    parser->add_option("MODEL|RUN_DIR", arguments->what, "A model by name or an .onnx file, or the directory of a run or a checkpoint")
         ->option_text(" ")
         ->required();
     parser->add_option("--data", arguments->data, "mnist, synthetic, or a path (default: what the run was trained on)")->option_text("D");

@@ -18,7 +18,7 @@ std::string place_of(const Shape& shape, int64_t index) {
 
 }  // namespace
 
-FileInput read_input(const std::filesystem::path& path, const ZooEntry& entry, const CommonOptions& common, Mode mode) {
+FileInput read_input(const std::filesystem::path& path, const ModelSource& entry, const CommonOptions& common, Mode mode) {
     Tensor tensor = read_npy(path);
     const Shape& shape = tensor.shape();
     ModelOptions options = model_options(common, mode, 0);

@@ -1,4 +1,4 @@
-// A model of the zoo on arrays from files: what `run` and `grad` share.
+// A model on arrays from files: what `run` and `grad` share.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct FileInput {
     Tensor tensor;
     ModelOptions options;
 };
-FileInput read_input(const std::filesystem::path& path, const ZooEntry& entry, const CommonOptions& common, Mode mode);
+FileInput read_input(const std::filesystem::path& path, const ModelSource& entry, const CommonOptions& common, Mode mode);
 
 // The targets in an .npy file for the input "target" of a program: labels 0..classes-1 as integers where the program wants indices, numbers
 // elsewhere. Error names the file, and the first bad label with its place.

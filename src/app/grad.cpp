@@ -47,10 +47,10 @@ double norm_of(const std::vector<NamedTensor>& tensors) {
 int grad(const GradOptions& options) {
     if (options.no_dropout && !options.training) throw UsageError("grad: --no-dropout is for --training; evaluation has no dropout");
     const Output output(options.common.json);
-    const ZooEntry& entry = known_model(options.model);
+    const ModelSource entry = known_model(options.model);
     FileInput input = read_input(options.input, entry, options.common, options.training ? Mode::Training : Mode::Evaluation);
     input.options.dropout = !options.no_dropout;
-    const Model model = make_model(entry.name, input.options);
+    const Model model = entry.make(input.options);
     const Graph graph = gradient_graph(model);
     Session session(session_options(options.common));
     const auto executor = session.load(graph);
@@ -73,7 +73,8 @@ int grad(const GradOptions& options) {
                       {{"model", entry.name}, {"mode", mode}, {"loss", fmt::format("{}", loss)}});
 
     output.line("loss {}; {} gradients with a norm of {:.6g} in {}", loss, gradients.size(), norm, options.output);
-    if (options.weights.empty()) output.line("(no --weights: the model as it begins with seed {})", options.common.seed);
+    if (options.weights.empty() && !is_model_file(entry.name))
+        output.line("(no --weights: the model as it begins with seed {})", options.common.seed);
     output.result({{"model", entry.name},
                    {"mode", mode},
                    {"dropout", options.training && !options.no_dropout},

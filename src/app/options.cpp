@@ -103,7 +103,7 @@ CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches) {
 }
 
 CLI::Option* add_model(CLI::App& parser, std::string& model) {
-    return parser.add_option("MODEL", model, "A model by name; `convoy show` lists them")->option_text(" ");
+    return parser.add_option("MODEL", model, "A model by name (`convoy show` lists them), or an .onnx file")->option_text(" ");
 }
 
 void describe(CLI::App& parser, const std::string& purpose, const std::string& examples) {
@@ -143,9 +143,10 @@ ModelOptions model_options(const CommonOptions& options, Mode mode, int64_t batc
             .mode = mode};
 }
 
-const ZooEntry& known_model(const std::string& name) {
+ModelSource known_model(const std::string& name) {
+    if (is_model_file(name)) return open_model(name);  // what is wrong with a file is no matter of usage
     try {
-        return zoo_entry(name);
+        return open_model(name);
     } catch (const Error& e) {
         throw UsageError(fmt::format("{}; `convoy show` lists the models", e.what()));
     }

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "exec/session.h"
 #include "model/model.h"
-#include "model/zoo.h"
+#include "onnx/model_source.h"
 
 namespace CLI {
 class App;
@@ -64,7 +64,7 @@ std::string best_backend(DType dtype);
 SessionOptions session_options(const CommonOptions& options);
 // The model's shape options; the batch is `batch` where --batch was not given.
 ModelOptions model_options(const CommonOptions& options, Mode mode, int64_t batch);
-// The model of that name; UsageError with a suggestion when there is none.
-const ZooEntry& known_model(const std::string& name);
+// The model of that name or in that file; UsageError with a suggestion when there is none, Error when the file cannot be used.
+ModelSource known_model(const std::string& name);
 
 }  // namespace convoy

@@ -65,10 +65,10 @@ void print(const Output& output, const PlanReport& report) {
 
 int show(const PlanArguments& arguments) {
     const Output output(arguments.common.json);
-    const ZooEntry& entry = known_model(arguments.model);
+    const ModelSource entry = known_model(arguments.model);
     const PlanChoice choice = plan_choice(arguments.ranks.plan, arguments.ranks.ranks);
     const ModelOptions shape = model_options(arguments.common, Mode::Training, std::max(4, choice.ranks));
-    const Graph graph = training_graph(make_model(entry.name, shape), {.rule = {.rule = rule_named(arguments.optimizer)}});
+    const Graph graph = training_graph(entry.make(shape), {.rule = {.rule = rule_named(arguments.optimizer)}});
     const UniformPlan uniform = plan_for(choice, graph);
     const SessionOptions session = session_options(arguments.common);
     const auto backend = make_backend(session.backend, {.threads = session.threads});

@@ -22,10 +22,10 @@ struct RunOptions {
 
 int run(const RunOptions& options) {
     const Output output(options.common.json);
-    const ZooEntry& entry = known_model(options.model);
+    const ModelSource entry = known_model(options.model);
     const FileInput input = read_input(options.input, entry, options.common, Mode::Evaluation);
     Session session(session_options(options.common));
-    const auto executor = session.load(make_model(entry.name, input.options).graph);
+    const auto executor = session.load(entry.make(input.options).graph);
     if (!options.weights.empty()) load_weights(options.weights, session.state(), {.spare = entry.training_only});
 
     const Program& program = executor->program();
@@ -39,7 +39,8 @@ int run(const RunOptions& options) {
     write_npy(options.output, y);
 
     output.line("{} -> {}: {} of {} in {}", options.input, options.output, to_string(y.shape()), name_of(y.dtype()), short_time(seconds));
-    if (options.weights.empty()) output.line("(no --weights: the model as it begins with seed {})", options.common.seed);
+    if (options.weights.empty() && !is_model_file(entry.name))
+        output.line("(no --weights: the model as it begins with seed {})", options.common.seed);
     output.result({{"model", entry.name},
                    {"input", to_string(input.tensor.shape())},
                    {"output", to_string(y.shape())},

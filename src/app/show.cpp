@@ -10,6 +10,7 @@
 #include "app/table.h"
 #include "model/autodiff.h"
 #include "model/cost.h"
+#include "model/zoo.h"
 #include "train/config.h"
 
 namespace convoy {
@@ -81,22 +82,21 @@ std::string memory_text(const MemoryPlan& plan) {
 int show(const ShowOptions& options) {
     const Output output(options.common.json);
     if (options.model.empty()) return list_models(output);
-    const ZooEntry& entry = known_model(options.model);
+    const ModelSource entry = known_model(options.model);
     const Session session(session_options(options.common));
     const DType dtype = session.options().dtype;
     const Mode mode = options.evaluation ? Mode::Evaluation : Mode::Training;
 
     ModelOptions shape = model_options(options.common, mode, 1);
-    const Model model = make_model(entry.name, shape);
+    const Model model = entry.make(shape);
     require(shape.batch % options.micro_batches == 0, "{} micro-batches do not divide a batch of {}", options.micro_batches, shape.batch);
     ModelOptions part = shape;
     part.mode = Mode::Training;
     part.batch /= options.micro_batches;
     shape.mode = Mode::Evaluation;
     const Optimizer optimizer{.rule = {.rule = rule_named(options.optimizer)}};
-    const Program training =
-        session.compile(training_graph(make_model(entry.name, part), optimizer, {.micro_batches = options.micro_batches}));
-    const Program evaluation = session.compile(evaluation_graph(make_model(entry.name, shape)));
+    const Program training = session.compile(training_graph(entry.make(part), optimizer, {.micro_batches = options.micro_batches}));
+    const Program evaluation = session.compile(evaluation_graph(entry.make(shape)));
 
     const auto rows = layers_of(model.graph, dtype);
     LayerRow sum;

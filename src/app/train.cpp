@@ -31,7 +31,7 @@ std::string fresh_directory(const std::string& model) {
     localtime_r(&now, &local);
     std::array<char, 32> stamp{};
     std::strftime(stamp.data(), stamp.size(), "%Y%m%d-%H%M%S", &local);
-    const std::string first = fmt::format("runs/{}-{}", model, stamp.data());
+    const std::string first = fmt::format("runs/{}-{}", is_model_file(model) ? fs::path(model).stem().string() : model, stamp.data());
     std::string name = first;
     std::error_code ignored;
     for (int n = 2; fs::exists(name, ignored); ++n) name = fmt::format("{}-{}", first, n);

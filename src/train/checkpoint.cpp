@@ -107,7 +107,7 @@ void write_checkpoint_json(const fs::path& directory, const Checkpoint& checkpoi
                     {"state", {{"bytes", state.bytes().size()}, {"checksum", checksum_text(state.bytes())}}},
                     {"progress", to_json(checkpoint.progress)},
                     {"train_samples", checkpoint.train_samples},
-                    {"config", to_json(checkpoint.config)}};
+                    {"config", run_json(checkpoint.config)}};
     write_file(directory / kCheckpointFile, json.dump(2) + "\n");
 }
 
@@ -143,6 +143,7 @@ Checkpoint read_checkpoint(const fs::path& directory, bool verify) {
     fields.read("train_samples", checkpoint.train_samples);
     fields.read_object("progress", checkpoint.progress, progress_from_json);
     fields.read_object("config", checkpoint.config, config_from_json);
+    checkpoint.config = with_model_of_run(checkpoint.config, directory.parent_path().parent_path());
     return checkpoint;
 }
 

@@ -9,6 +9,7 @@
 #include "base/parse_json.h"
 #include "base/suggest.h"
 #include "data/transform.h"
+#include "onnx/model_source.h"
 #include "train/fields.h"
 
 namespace convoy {
@@ -17,6 +18,9 @@ namespace {
 
 constexpr std::array<Rule, 9> kRules{Rule::Sgd,  Rule::Momentum, Rule::Nesterov, Rule::AdaGrad, Rule::RmsProp,
                                      Rule::Adam, Rule::AdamW,    Rule::Lars,     Rule::Lamb};
+
+// What a run calls its own copy of the model's file.
+constexpr const char* kModelFile = "model.onnx";
 
 // "" is no shape in the text form of Dims, but here it means that none was given.
 std::string text_of(const Shape& shape) { return shape.empty() ? "" : to_string(shape); }
@@ -227,15 +231,28 @@ TrainConfig config_from_json(const Json& json, const std::string& where) {
 
 TrainConfig read_config(const std::filesystem::path& run_dir) {
     const auto path = run_dir / "config.json";
-    return config_from_json(parse_json(read_file(path), path.string()), path.string());
+    return with_model_of_run(config_from_json(parse_json(read_file(path), path.string()), path.string()), run_dir);
 }
 
 void write_config(const std::filesystem::path& run_dir, const TrainConfig& config) {
-    write_file(run_dir / "config.json", to_json(config).dump(2) + "\n");
+    const auto copy = run_dir / kModelFile;
+    if (is_model_file(config.model) && !same_model(config.model, copy.string())) write_file(copy, read_file(config.model));
+    write_file(run_dir / "config.json", run_json(config).dump(2) + "\n");
+}
+
+Json run_json(const TrainConfig& config) {
+    Json json = to_json(config);
+    if (is_model_file(config.model)) json["model"] = kModelFile;
+    return json;
+}
+
+TrainConfig with_model_of_run(TrainConfig config, const std::filesystem::path& run_dir) {
+    if (config.model == kModelFile) config.model = (run_dir / kModelFile).string();
+    return config;
 }
 
 void require_resumable(const TrainConfig& old, const TrainConfig& now) {
-    require_same("model", old.model, now.model);
+    if (!same_model(old.model, now.model)) require_same("model", old.model, now.model);
     require_same("input", to_string(old.input), to_string(now.input));
     require_same("classes", old.classes, now.classes);
     require_same("data", old.data.name, now.data.name);

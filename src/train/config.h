@@ -26,9 +26,9 @@ struct DataConfig {
 };
 
 struct TrainConfig {
-    std::string model = "lenet5";
-    Shape input;          // without N; empty: the dataset's, or for synthetic data the model's own
-    int64_t classes = 0;  // 0: the dataset's, or for synthetic data the model's own
+    std::string model = "lenet5";  // a name, or the path of a file, as open_model takes it
+    Shape input;                   // without N; empty: the dataset's, or for synthetic data the model's own
+    int64_t classes = 0;           // 0: the dataset's, or for synthetic data the model's own
     DataConfig data;
 
     std::string init;  // weights to begin with, as load_weights takes them; empty: the first values that the seed gives
@@ -67,7 +67,12 @@ Json to_json(const TrainConfig& config);
 // `where` (a file) begins the message.
 TrainConfig config_from_json(const Json& json, const std::string& where = "configuration");
 
-// config.json of a run directory. Reading: Error when there is none or it is damaged.
+// The same for the files of a run: a model that is a file is the run's own copy, model.onnx in its directory, so that a run stays whole when the file it
+// was begun with changes, and when its directory is moved.
+Json run_json(const TrainConfig& config);
+TrainConfig with_model_of_run(TrainConfig config, const std::filesystem::path& run_dir);
+
+// config.json of a run directory, and the model's file beside it. Reading: Error when there is none or it is damaged.
 TrainConfig read_config(const std::filesystem::path& run_dir);
 void write_config(const std::filesystem::path& run_dir, const TrainConfig& config);
 

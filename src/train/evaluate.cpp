@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "model/autodiff.h"
-#include "model/zoo.h"
+#include "onnx/model_source.h"
 #include "train/checkpoint.h"
 #include "train/task.h"
 #include "train/team.h"
@@ -86,7 +86,7 @@ EvalResult evaluate(const TrainConfig& given, const std::filesystem::path& weigh
     const TrainConfig& config = task.config;
     Session session(session_options(config, options.link));
     Evaluator evaluator(session, task.split(options.split), config);
-    if (!weights.empty()) load_weights(weights, session.state(), {.spare = zoo_entry(config.model).training_only});
+    if (!weights.empty()) load_weights(weights, session.state(), {.spare = open_model(config.model).training_only});
     return evaluator.run(options.stop).value_or(EvalResult{});
 }
 

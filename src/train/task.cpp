@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "data/open_dataset.h"
 #include "model/autodiff.h"
-#include "model/zoo.h"
+#include "onnx/model_source.h"
 #include "train/feed.h"
 
 namespace convoy {
@@ -54,17 +54,18 @@ DatasetOptions dataset_options(const TrainConfig& config, const DatasetInfo& wan
     return options;
 }
 
-// Takes from the dataset what the configuration leaves open.
-void fill_in(TrainConfig& config, const DatasetInfo& info) {
+// Takes from the model's file, then from the dataset, what the configuration leaves open.
+void fill_in(TrainConfig& config, const ModelSource& source, const DatasetInfo& info) {
     if (config.input.empty()) config.input = info.input;
     require(config.input == info.input, "dataset \"{}\" has samples of {}, but the model was to have an input of {}", info.name,
             to_string(info.input), to_string(config.input));
+    if (config.classes == 0 && source.fixed_classes)
+        config.classes = source.make({.input = config.input, .mode = Mode::Evaluation}).classes;
     if (config.classes == 0) config.classes = info.target == TargetKind::Regression ? numel(info.target_shape) : info.classes;
 }
 
-void require_fit(const TrainConfig& config, const DatasetInfo& info) {
-    const DatasetInfo wanted =
-        wanted_by(make_model(config.model, {.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
+void require_fit(const TrainConfig& config, const ModelSource& source, const DatasetInfo& info) {
+    const DatasetInfo wanted = wanted_by(source.make({.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
     require(wanted.target == info.target && wanted.target_shape == info.target_shape, "model \"{}\" learns {}, but dataset \"{}\" has {}",
             config.model, targets_of(wanted), info.name, targets_of(info));
     require(config.classes >= info.classes, "dataset \"{}\" has {} classes, but the model was to have {}", info.name, info.classes,
@@ -94,13 +95,13 @@ Task open_task(const TrainConfig& given, Splits splits) {
     require_valid(given);
     Task task{.config = given};
     TrainConfig& config = task.config;
-    zoo_entry(config.model);  // a wrong name is said before any data are read
+    const ModelSource source = open_model(config.model);  // a wrong name is said before any data are read
     DatasetInfo wanted;
     const DataKind kind = dataset_kind(config.data.name);
     if (any_size(kind) && config.input.empty())
-        wanted = wanted_by(make_model(config.model, {.classes = config.classes, .mode = Mode::Evaluation}));
+        wanted = wanted_by(source.make({.classes = config.classes, .mode = Mode::Evaluation}));
     if (kind == DataKind::Synthetic) {
-        wanted = wanted_by(make_model(config.model, {.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
+        wanted = wanted_by(source.make({.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
         config.input = wanted.input;
     }
     if (splits != Splits::TestOnly)
@@ -108,8 +109,8 @@ Task open_task(const TrainConfig& given, Splits splits) {
     if (splits != Splits::TrainOnly) task.test = open_dataset(config.data.name, Split::Test, dataset_options(config, wanted, Split::Test));
     for (const Dataset* dataset : {task.train.get(), task.test.get()}) {
         if (!dataset) continue;
-        fill_in(config, dataset->info());
-        require_fit(config, dataset->info());
+        fill_in(config, source, dataset->info());
+        require_fit(config, source, dataset->info());
     }
     return task;
 }
@@ -140,8 +141,8 @@ SessionOptions session_options(const TrainConfig& config, Link* link, std::vecto
 }
 
 Model make_model(const TrainConfig& config, Mode mode, int64_t batch) {
-    Model model = make_model(config.model,
-                             {.batch = batch, .input = config.input, .classes = config.classes, .mode = mode, .dropout = config.dropout});
+    Model model = open_model(config.model)
+                      .make({.batch = batch, .input = config.input, .classes = config.classes, .mode = mode, .dropout = config.dropout});
     if (mode == Mode::Training)
         for (LossTerm& term : model.losses)
             if (term.kind == LossKind::CrossEntropy) term.label_smoothing = config.label_smoothing;
