@@ -1,6 +1,6 @@
 # The tasks of daily work, each a line or two over CMake's presets and tools/. `make` alone lists them.
 
-.PHONY: help build demo test test-full parity bench check format asan tsan fuzz clean
+.PHONY: help build demo test test-full parity onnx-models bench check format asan tsan fuzz clean
 
 help:
 	@echo "make build      build the program, build/convoy, and install what that needs"
@@ -8,6 +8,7 @@ help:
 	@echo "make test       build everything and run a sample of every test"
 	@echo "make test-full  the same with every count in full (long)"
 	@echo "make parity     build, then compare gradients with PyTorch's, live, in double precision"
+	@echo "make onnx-models  build, then compare models that go through ONNX with PyTorch and another runtime"
 ifneq ($(wildcard bench/run),)
 	@echo "make bench      build, then measure (bench/run)"
 endif
@@ -41,6 +42,10 @@ test-full:
 parity: build
 	@tools/install-deps bench
 	tests/parity/parity.py
+
+onnx-models: build
+	@tools/install-deps bench
+	tests/onnx/models.py
 
 ifneq ($(wildcard bench/run),)
 bench: build
