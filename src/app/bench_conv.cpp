@@ -273,7 +273,7 @@ std::vector<ConvSpec> specs_of(const ConvOptions& options) {
     if (options.problem.empty() == options.model.empty())
         throw UsageError("bench conv needs either a convolution (or a file of them) or --model");
     if (!options.model.empty()) {
-        const Model model = make_model(known_model(options.model).name, model_options(options.common, Mode::Training, 8));
+        const Model model = known_model(options.model).make(model_options(options.common, Mode::Training, 8));
         auto specs = convs_of(model.graph);
         require(!specs.empty(), "{} has no convolutions", options.model);
         return specs;

@@ -128,7 +128,8 @@ int eval(const EvalArguments& arguments, Ranks& ranks) {
                 grouped(static_cast<int64_t>(result.samples_per_s)), config.backend, name_of(config.dtype), config.threads,
                 config.ranks > 1 ? fmt::format(" on each of {} ranks", config.ranks) : "");
     if (const std::string text = scores_text(result.scores); !text.empty()) output.line("{}", text);
-    if (weights.empty() && !is_model_file(config.model)) output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
+    if (weights.empty() && !is_model_file(config.model))
+        output.line("(no weights were given: this is the model as it begins with seed {})", config.seed);
     Json scores = Json::object();
     for (const auto& [name, value] : result.scores) scores[name] = value;
     output.result({{"model", config.model},

@@ -41,7 +41,7 @@ int export_command(const ExportArguments& arguments) {
     const DType type = dtype_named(arguments.common.dtype);
     Session session({.backend = "reference", .dtype = type, .seed = arguments.common.seed});
     session.load(model.graph);
-    if (!weights.empty()) load_weights(weights, session.state(), source.training_only);
+    if (!weights.empty()) load_weights(weights, session.state(), {.spare = source.training_only});
     const auto report =
         onnx::export_model(arguments.output, model, [&](const StateSpec& spec) { return session.state().read(spec.name); }, {.type = type});
 

@@ -73,7 +73,7 @@ StepProfile profile_step(const StepCase& which, const std::string& backend, Rank
     ranks.run(which.ranks, [&](Link* link) {
         ModelOptions shape{.batch = which.batch > 0 ? which.batch : 8};
         if (!which.input.empty()) shape.input = parse_dims(which.input);
-        const Model model = make_model(which.model, shape);
+        const Model model = known_model(which.model).make(shape);
         const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
         SessionOptions with{.backend = backend, .threads = which.threads, .link = link};
         with.plan = plan_for(plan_choice(which.plan, which.ranks), graph).plan;

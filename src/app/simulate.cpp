@@ -95,7 +95,7 @@ struct Setting {
 Graph graph_for(const SimulateArguments& arguments, int64_t batch) {
     ModelOptions shape = model_options(arguments.common, Mode::Training, batch);
     shape.batch = batch;
-    return training_graph(make_model(known_model(arguments.model).name, shape), {.rule = {.rule = rule_named(arguments.optimizer)}});
+    return training_graph(known_model(arguments.model).make(shape), {.rule = {.rule = rule_named(arguments.optimizer)}});
 }
 
 Point simulate_point(const Setting& setting, int ranks, bool timeline) {
@@ -239,7 +239,7 @@ Json print_work(const Setting& setting) {
     if (setting.arguments.layers) setting.output.write(table.text());
     // The longest path of the forward pass as the literature counts it.
     const WorkDepth forward =
-        work_depth(make_model(known_model(setting.arguments.model).name, model_options(setting.arguments.common, Mode::Training, 1)).graph);
+        work_depth(known_model(setting.arguments.model).make(model_options(setting.arguments.common, Mode::Training, 1)).graph);
     setting.output.line(
         "step: {} operations, {} one after the other if each op waits for the last; forward pass: work {}, depth {}, average parallelism "
         "{}",

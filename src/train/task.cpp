@@ -98,8 +98,7 @@ Task open_task(const TrainConfig& given, Splits splits) {
     const ModelSource source = open_model(config.model);  // a wrong name is said before any data are read
     DatasetInfo wanted;
     const DataKind kind = dataset_kind(config.data.name);
-    if (any_size(kind) && config.input.empty())
-        wanted = wanted_by(source.make({.classes = config.classes, .mode = Mode::Evaluation}));
+    if (any_size(kind) && config.input.empty()) wanted = wanted_by(source.make({.classes = config.classes, .mode = Mode::Evaluation}));
     if (kind == DataKind::Synthetic) {
         wanted = wanted_by(source.make({.input = config.input, .classes = config.classes, .mode = Mode::Evaluation}));
         config.input = wanted.input;

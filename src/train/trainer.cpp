@@ -7,7 +7,7 @@
 #include "data/open_dataset.h"
 #include "data/prefetch.h"
 #include "exec/session.h"
-#include "model/zoo.h"
+#include "onnx/model_source.h"
 #include "train/feed.h"
 #include "train/fields.h"
 #include "train/metrics.h"
@@ -131,7 +131,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainOb
     if (checkpoint)
         load_state(*checkpoint, session_.state());
     else if (!config_.init.empty())
-        load_weights(config_.init, session_.state(), {.spare = zoo_entry(config_.model).training_only, .skip = config_.skip});
+        load_weights(config_.init, session_.state(), {.spare = open_model(config_.model).training_only, .skip = config_.skip});
     if (options_.trace_steps > 0)
         tracer_.emplace(options_.link, options_.trace_steps, StepTracer::Range{progress_.step, span_.total_steps});
 }
