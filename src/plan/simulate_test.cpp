@@ -80,5 +80,95 @@ TEST(Simulate, NoiseRepeatsWithItsSeed) {
     EXPECT_NE(once, quiet);
 }
 
+// --- Programs written by hand, whose times are known ---
+
+// Copies that take `compute` seconds each and all_reduces over two ranks of a machine on which they take `traffic`.
+struct Bench {
+    explicit Bench(double share = 0) {
+        machine.devices[0] = {.name = "core", .rates = {{DType::f32, 1e9, 0}}, .memory_bytes = 1 << 30, .memory_bandwidth = 1e9, .joins = true};
+        machine.nodes = {{.name = "node", .count = 1, .devices = 2}};
+        machine.links = {{.name = "wire", .latency = 1e-4, .bandwidth = 1e9, .compute_share = share}};
+        machine.network = 0;
+        for (Rank r = 0; r < 2; ++r) classes.push_back({{.rank = r, .slots = {slot(1'000'000), slot(1'000'000), slot(4'000'000)}}, {r}});
+        const CostModel costs(machine, {.ranks = 2});
+        compute = 2e-3;
+        const TrafficCost cost = costs.collective(Collective::Kind::AllReduce, 4'000'000, costs.shape_of_group({0, 1}));
+        traffic = cost.seconds();
+        latency = cost.latency;
+    }
+    static Slot slot(int64_t bytes) { return {.desc = TensorDesc::whole({bytes / 4}, DType::f32), .bytes = bytes}; }
+    void add_copy(std::vector<int> waits = {}) {
+        for (RankClass& c : classes) c.program.instructions.push_back({.action = Copy{}, .inputs = {0}, .outputs = {1}, .waits = waits});
+    }
+    int add_sum(Queue queue) {
+        for (RankClass& c : classes)
+            c.program.instructions.push_back({.action = Collective{Collective::Kind::AllReduce, {0, 1}, {}},
+                                              .inputs = {2},
+                                              .outputs = {2},
+                                              .queue = queue,
+                                              .order = static_cast<int64_t>(c.program.instructions.size())});
+        return static_cast<int>(classes[0].program.instructions.size()) - 1;
+    }
+    double run(const SimulateOptions& options = {}) const { return simulate(classes, machine, options).step_seconds; }
+
+    Machine machine = machine_preset("cpu10g");
+    std::vector<RankClass> classes;
+    double compute, traffic, latency;
+};
+
+TEST(Simulate, APipelineOfCollectivesTakesItsFirstStageAndItsSlowestOnes) {
+    for (const int count : {1, 2, 7}) {
+        Bench bench;
+        for (int i = 0; i < count; ++i) {
+            bench.add_copy();
+            bench.add_sum(Queue::Gradient);
+        }
+        EXPECT_NEAR(bench.run(), bench.compute + (count - 1) * std::max(bench.compute, bench.traffic) + bench.traffic, 1e-9) << count;
+    }
+}
+
+TEST(Simulate, WhatWaitsForTrafficDoesNotOverlapIt) {
+    Bench bench;
+    std::vector<int> waits;
+    for (int i = 0; i < 5; ++i) {
+        bench.add_copy(waits);
+        waits = {bench.add_sum(Queue::Activation)};
+    }
+    EXPECT_NEAR(bench.run(), 5 * (bench.compute + bench.traffic), 1e-9);
+}
+
+TEST(Simulate, TrafficOfTwoQueuesSharesALink) {
+    Bench bench;
+    bench.add_sum(Queue::Activation);
+    bench.add_sum(Queue::Gradient);
+    // The latencies pass side by side.
+    EXPECT_NEAR(bench.run(), bench.latency + 2 * (bench.traffic - bench.latency), 1e-9);
+}
+
+TEST(Simulate, TrafficTakesComputingAway) {
+    Bench bench(0.25);
+    bench.add_sum(Queue::Gradient);
+    for (int i = 0; i < 10; ++i) bench.add_copy();
+    EXPECT_GT(10 * bench.compute, 2 * bench.traffic);
+    EXPECT_NEAR(bench.run(), 10 * bench.compute + 0.25 * bench.traffic, 1e-9);
+}
+
+TEST(Simulate, AllWaitForAStraggler) {
+    Bench bench;
+    bench.add_copy();
+    bench.add_sum(Queue::Gradient);
+    const SimulateOptions slow{.slowdown = {{1, 3.0}}};
+    EXPECT_NEAR(bench.run(slow), 3 * bench.compute + bench.traffic, 1e-9);
+}
+
+TEST(Simulate, TheTimelineHoldsEveryInstructionOnce) {
+    Bench bench;
+    bench.add_copy();
+    bench.add_sum(Queue::Gradient);
+    const Simulation result = simulate(bench.classes, bench.machine, {.timeline = true});
+    ASSERT_EQ(result.timeline.size(), 4u);
+    for (const TraceEvent& e : result.timeline) EXPECT_LE((e.begin_us + e.duration_us) * 1e-6, result.step_seconds + 1e-9);
+}
+
 }  // namespace
 }  // namespace convoy
