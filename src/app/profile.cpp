@@ -184,7 +184,9 @@ LinkProfile profile_link(Link& link, const std::string& name, double seconds_eac
 
 // --- The machine ---
 
+// "sample" for two ranks is "sample:2", "channel@x" is "channel:2@x"; presets are words by themselves.
 std::string spec_of(const std::string& plan, int ranks) {
+    if (plan == "data" || plan == "spatial" || plan == "hybrid-fc" || plan == "zero") return plan;
     const size_t at = plan.find('@');
     return at == std::string::npos ? fmt::format("{}:{}", plan, ranks) : fmt::format("{}:{}{}", plan.substr(0, at), ranks, plan.substr(at));
 }
@@ -335,7 +337,7 @@ Command add_profile(CLI::App& program) {
     add_json(*parser, options->common);
     parser->add_option("--backend", options->common.backend, "The backend whose kernels are measured (default: cpu)");
     parser->add_option("--models", options->models, "MODEL[:BATCH[:INPUT]]")->delimiter(',')->capture_default_str();
-    parser->add_option("--plans", options->plans, "How steps are cut: sample, height, depth, channel@x, channel@y")
+    parser->add_option("--plans", options->plans, "How steps are cut: sample, height, depth, width, channel@x, channel@y, or a preset")
         ->delimiter(',')
         ->capture_default_str();
     parser->add_option("--output", options->output, "The machine file")->capture_default_str();

@@ -112,6 +112,10 @@ Point simulate_point(const Setting& setting, int ranks, bool timeline) {
     const Plan plan = plan_for(choice, graph).plan;
     // Where ranks differ by chance or by name, none stands for another.
     const bool alike = arguments.noise == 0 && arguments.slow.empty();
+    constexpr int kMostAlone = 256;
+    if (!alike && ranks > kMostAlone)
+        throw UsageError(fmt::format("--noise and --slow simulate every rank by itself, which is done for up to {} ranks, not for {}",
+                                     kMostAlone, ranks));
     const CompileOptions compiling{.dtype = dtype_named(arguments.common.dtype)};
     const auto classes =
         alike ? compile_classes(graph, plan, target.target(), compiling) : compile_all(graph, plan, target.target(), compiling);

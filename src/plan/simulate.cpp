@@ -65,6 +65,7 @@ class Simulator {
             for (const Rank r : classes[c].ranks) class_of[static_cast<size_t>(r)] = static_cast<int>(c);
         scripts_.resize(classes.size());
         for (size_t c = 0; c < classes.size(); ++c) write(scripts_[c], classes[c].program, class_of);
+        drop_strangers();
         actors_.resize(classes.size());
         for (size_t c = 0; c < classes.size(); ++c) seat(actors_[c], c);
     }
@@ -128,6 +129,18 @@ class Simulator {
             }
             script.peers.back().assign(peers.begin(), peers.end());
         }
+    }
+
+    // A rank may stand for others whose neighbours are not its own; whoever has no part in some traffic is not waited for.
+    void drop_strangers() {
+        std::vector<std::set<int64_t>> orders(scripts_.size());
+        for (size_t c = 0; c < scripts_.size(); ++c)
+            for (const Instruction& in : scripts_[c].program->instructions)
+                if (is_traffic(in.action)) orders[c].insert(in.order);
+        for (Script& script : scripts_)
+            for (size_t i = 0; i < script.peers.size(); ++i)
+                std::erase_if(script.peers[i],
+                              [&](int peer) { return !orders[static_cast<size_t>(peer)].count(script.program->instructions[i].order); });
     }
 
     void seat(Actor& actor, size_t c) {

@@ -85,7 +85,8 @@ TEST(Simulate, NoiseRepeatsWithItsSeed) {
 // Copies that take `compute` seconds each and all_reduces over two ranks of a machine on which they take `traffic`.
 struct Bench {
     explicit Bench(double share = 0) {
-        machine.devices[0] = {.name = "core", .rates = {{DType::f32, 1e9, 0}}, .memory_bytes = 1 << 30, .memory_bandwidth = 1e9, .joins = true};
+        machine.devices[0] = {
+            .name = "core", .rates = {{DType::f32, 1e9, 0}}, .memory_bytes = 1 << 30, .memory_bandwidth = 1e9, .joins = true};
         machine.nodes = {{.name = "node", .count = 1, .devices = 2}};
         machine.links = {{.name = "wire", .latency = 1e-4, .bandwidth = 1e9, .compute_share = share}};
         machine.network = 0;
