@@ -9,9 +9,13 @@ Session::Session(const SessionOptions& options)
 
 Program Session::compile(const Graph& graph) const {
     const Rank rank = options_.link ? options_.link->rank() : options_.plan.grids[0].ranks[0];
-    return convoy::compile(
-        graph, options_.plan, backend_->target(),
-        {.dtype = options_.dtype, .rank = rank, .share_state_with = first_.get(), .reuse_memory = options_.reuse_memory});
+    return convoy::compile(graph, options_.plan, backend_->target(),
+                           {.dtype = options_.dtype,
+                            .rank = rank,
+                            .share_state_with = first_.get(),
+                            .limits = options_.limits,
+                            .costs = options_.costs.get(),
+                            .reuse_memory = options_.reuse_memory});
 }
 
 std::unique_ptr<Executor> Session::load(const Graph& graph) {

@@ -17,8 +17,10 @@ struct SessionOptions {
     int device = 0;
     uint64_t seed = 1;
     Plan plan = Plan::single();
-    Link* link = nullptr;      // to the other ranks of the plan; must outlive the session
-    bool reuse_memory = true;  // off: every result of a step can still be read after it
+    Link* link = nullptr;                // to the other ranks of the plan; must outlive the session
+    Limits limits = {};                  // what programs may use of the backend
+    std::shared_ptr<const Costs> costs;  // what they are compiled with; none: the backend's estimates
+    bool reuse_memory = true;            // off: every result of a step can still be read after it
 };
 
 class Session {

@@ -21,7 +21,7 @@ StatePlaces places_of(const Program* program, const Plan& plan) {
 Compiler::Compiler(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options)
     : graph_(graph),
       plan_(plan),
-      target_(target),
+      target_(target, options.limits),
       options_(options),
       placed_(place(graph, plan, places_of(options.share_state_with, plan))) {}
 
@@ -31,7 +31,8 @@ Program Compiler::compile(Rank rank, const Program* share) const {
     bucket(graph_, local);
     schedule(local);
     const EstimatedCosts estimated(target_);
-    choose(local, target_, options_.costs ? *options_.costs : estimated, share);
+    choose(local, target_,
+           {.costs = options_.costs ? options_.costs : &estimated, .share_state_with = share, .plan = &plan_, .rank = rank});
     Program program = plan_memory(local, options_.reuse_memory);
     program.rank = rank;
     program.grids = plan_.grids;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "program/costs.h"
+#include "program/limits.h"
 #include "program/placed_graph.h"
 #include "program/plan.h"
 #include "program/program.h"
@@ -23,6 +24,7 @@ struct CompileOptions {
     // Places and layouts that states already have, because another program of this rank on the same state was compiled first. Empty: the compiler
     // chooses.
     const Program* share_state_with = nullptr;
+    Limits limits = {};
     const Costs* costs = nullptr;  // what candidates are weighed by; none: the target's estimates
     bool reuse_memory = true;      // off: every tensor has its own memory (for debugging and for comparing)
 };
@@ -41,7 +43,7 @@ class Compiler {
 
     const Graph& graph_;
     const Plan& plan_;
-    const Target& target_;
+    LimitedTarget target_;
     CompileOptions options_;
     PlacedGraph placed_;
     std::optional<Program> first_;  // that of the first rank, which decides how states lie

@@ -23,12 +23,14 @@ class Costs {
     virtual double copy_seconds(const CopyProblem& copy) const = 0;
 };
 
+// Read once and written once, at a rate that counts both.
+double estimated_copy_seconds(const CopyProblem& copy, double bytes_per_second);
+
 // The target's own estimates. The target must outlive it.
 class EstimatedCosts : public Costs {
   public:
     explicit EstimatedCosts(const Target& target) : target_(target) {}
     double seconds(const Problem& problem, const Candidate& candidate) const override;
-    // Read once and written once.
     double copy_seconds(const CopyProblem& copy) const override;
 
   private:

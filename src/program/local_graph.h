@@ -59,7 +59,14 @@ LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan
 void fuse(LocalGraph& graph, const Target& target);
 void bucket(const Graph& whole, LocalGraph& graph);
 void schedule(LocalGraph& graph);
-void choose(LocalGraph& graph, const Target& target, const Costs& costs, const Program* share_state_with);
+
+struct ChooseOptions {
+    const Costs* costs = nullptr;
+    const Program* share_state_with = nullptr;  // layouts that states already have
+    const Plan* plan = nullptr;
+    Rank rank = 0;
+};
+void choose(LocalGraph& graph, const Target& target, const ChooseOptions& options);
 Program plan_memory(const LocalGraph& graph, bool reuse);
 
 }  // namespace convoy
