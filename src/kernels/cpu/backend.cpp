@@ -34,7 +34,7 @@ class CpuTarget : public Target {
             double elements = 0;
             for (const auto& t : problem.tensors) elements += static_cast<double>(numel(t.shape));
             // About a tenth of what a vectorised pass reaches, and a third of what a good convolution does.
-            candidate.seconds = std::max(elements * 10e-9, work_of(problem) / (25e9 * context_.threads));
+            candidate.seconds = std::max({candidate.seconds, elements * 10e-9, work_of(problem) / (25e9 * context_.threads)});
             all.push_back(std::move(candidate));
         }
         for (auto& candidate : all)

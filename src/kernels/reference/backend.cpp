@@ -11,6 +11,8 @@ namespace convoy {
 
 namespace {
 
+constexpr const char* kDirect = "reference:direct";  // what needs no workspace
+
 class ReferenceTarget : public Target {
   public:
     explicit ReferenceTarget(int threads) : threads_(threads) {}
@@ -40,7 +42,12 @@ class ReferenceTarget : public Target {
         for (const auto& [output, input] : in_place_of(step.op, static_cast<int>(inputs.size())))
             candidate.in_place.emplace_back(step.outputs[static_cast<size_t>(output)] - problem.inputs,
                                             step.inputs[static_cast<size_t>(input)]);
-        return {candidate};
+        if (candidate.workspace_bytes == 0) return {candidate};
+        Candidate without = candidate;  // plain loops
+        without.algorithm = kDirect;
+        without.workspace_bytes = 0;
+        without.seconds = work_of(problem) / (1e9 * threads_);
+        return {candidate, without};
     }
 
   private:
@@ -62,8 +69,8 @@ class HostMemory : public Memory {
 
 class OpKernel : public Kernel {
   public:
-    OpKernel(const KernelRequest& request, int threads)
-        : op_(request.problem.steps.at(0).op), workspace_(request.workspace), threads_(threads) {
+    OpKernel(const KernelRequest& request, void* workspace, int threads)
+        : op_(request.problem.steps.at(0).op), workspace_(workspace), threads_(threads) {
         const auto& step = request.problem.steps[0];
         for (const int i : step.inputs) inputs_.push_back(request.inputs.at(static_cast<size_t>(i)));
         for (const int i : step.outputs) outputs_.push_back(request.outputs.at(static_cast<size_t>(i - request.problem.inputs)));
@@ -130,9 +137,10 @@ class ReferenceBackend : public Backend {
     std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<HostMemory>(bytes); }
 
     std::unique_ptr<Kernel> prepare(const KernelRequest& request) override {
-        CONVOY_CHECK(request.algorithm == "reference" && request.problem.steps.size() == 1, "the reference was asked for {} by \"{}\"",
-                     text_of(request.problem), request.algorithm);
-        return std::make_unique<OpKernel>(request, threads_);
+        const bool direct = request.algorithm == kDirect;
+        CONVOY_CHECK((direct || request.algorithm == "reference") && request.problem.steps.size() == 1,
+                     "the reference was asked for {} by \"{}\"", text_of(request.problem), request.algorithm);
+        return std::make_unique<OpKernel>(request, direct ? nullptr : request.workspace, threads_);
     }
 
     std::unique_ptr<Kernel> prepare_copy(const Operand& src, const Operand& dst) override {

@@ -45,7 +45,10 @@ TEST(ReferenceTarget, OneCandidateForAnOpAndNoneForSeveral) {
     Window window = Window::of({3, 3});
     Problem problem = problem_of(ConvOp{window, 1}, {{{4, 3, 8, 8}}, {{5, 3, 3, 3}}});
     const auto candidates = backend->target().candidates(problem);
-    ASSERT_EQ(candidates.size(), 1u);
+    ASSERT_EQ(candidates.size(), 2u);
+    EXPECT_EQ(candidates[1].algorithm, "reference:direct");
+    EXPECT_EQ(candidates[1].workspace_bytes, 0);
+    EXPECT_GT(candidates[1].seconds, candidates[0].seconds);
     EXPECT_EQ(candidates[0].algorithm, "reference");
     EXPECT_EQ(candidates[0].inputs, std::vector<Layout>(2));
     EXPECT_EQ(candidates[0].outputs, std::vector<Layout>(1));

@@ -1,6 +1,7 @@
 #include "kernels/reference/conv.h"
 
 #include "kernels/reference/conv_columns.h"
+#include "kernels/reference/conv_direct.h"
 #include "kernels/reference/gemm.h"
 
 namespace convoy::ref {
@@ -75,6 +76,7 @@ void reference(const ConvOp& op, const KernelArgs& args) {
     const auto x = const_view<T>(args.inputs[0]), w = const_view<T>(args.inputs[1]);
     const auto y = view<T>(args.outputs[0]);
     const Conv conv(op.window, op.groups, args.inputs[0].desc, args.outputs[0].desc);
+    if (!args.workspace && conv.columns_bytes(dtype_of<T>()) > 0) return conv_direct<T>(op, args);
     const int64_t tasks = forward_tasks(conv);
     parallel_parts(parts_for(args.threads, tasks), tasks, [&](int64_t part, int64_t begin, int64_t end) {
         T* const buffer = scratch<T>(args.workspace, part * conv.columns_bytes(dtype_of<T>()));
@@ -100,6 +102,7 @@ void reference(const ConvGradInputOp& op, const KernelArgs& args) {
     const auto dy = const_view<T>(args.inputs[0]), w = const_view<T>(args.inputs[1]);
     const auto dx = view<T>(args.outputs[0]);
     const Conv conv(op.window, op.groups, args.outputs[0].desc, args.inputs[0].desc);
+    if (!args.workspace && conv.columns_bytes(dtype_of<T>()) > 0) return conv_direct<T>(op, args);
     const int64_t slices = channel_slices(conv, args.threads), tasks = backward_tasks(conv, args.threads);
     parallel_parts(parts_for(args.threads, tasks), tasks, [&](int64_t part, int64_t begin, int64_t end) {
         T* const buffer = scratch<T>(args.workspace, part * conv.columns_bytes(dtype_of<T>()));
@@ -136,6 +139,7 @@ void reference(const ConvGradWeightOp& op, const KernelArgs& args) {
     const int64_t tasks = weight_tasks(conv);
     const int parts = parts_for(args.threads, tasks);
     const int64_t columns_bytes = conv.columns_bytes(dtype_of<T>()), private_bytes = weight_bytes(conv, dtype_of<T>());
+    if (!args.workspace && (columns_bytes > 0 || parts > 1)) return conv_direct<T>(op, args);
     // The first part sums in dw itself, each other one in a copy of its own; copies are added in order, so that timing changes nothing.
     const auto sums_of = [&](int64_t part) {
         return part == 0 ? dw.data : scratch<T>(args.workspace, parts * columns_bytes + (part - 1) * private_bytes);

@@ -1,4 +1,5 @@
-// Convolutions as their definition says, in nested loops: what the faster form in conv.h is tested against.
+// Convolutions as their definition says, in nested loops, without workspace: what the faster form in conv.h is
+// tested against, and what runs where it may use no memory.
 #pragma once
 
 #include "kernels/reference/view.h"
