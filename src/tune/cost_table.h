@@ -1,0 +1,50 @@
+// What was measured: seconds of candidates and copies under their canonical keys (program/key.h), and how tuned programs did as a whole. A plain value, in and
+// out of JSON.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "program/costs.h"
+
+namespace convoy {
+
+// A whole step, compiled with measured costs and without.
+struct Verdict {
+    double untuned_seconds = 0, tuned_seconds = 0;
+    bool better() const { return tuned_seconds < untuned_seconds; }
+    bool operator==(const Verdict&) const = default;
+};
+
+struct CostTable {
+    std::map<std::string, std::map<std::string, double>> kernels;  // by problem, by candidate
+    std::map<std::string, double> copies;
+    std::map<std::string, Verdict> verdicts;  // by what was compiled
+    bool operator==(const CostTable&) const = default;
+
+    // Takes over what is not known here; what is known stays, so that choices made from it stay too.
+    void add(const CostTable& other);
+};
+
+Json to_json(const CostTable& table);
+// Error says what was expected and found where it is none.
+CostTable cost_table_from_json(const Json& json);
+
+// Costs as measured. A problem of which nothing was measured has the target's estimates; a candidate that was left out when others of its problem were
+// measured was not worth it, and costs no less than the slowest of them.
+class MeasuredCosts : public Costs {
+  public:
+    MeasuredCosts(std::shared_ptr<const CostTable> table, const Target& target)
+        : table_(std::move(table)), copy_bytes_per_second_(target.copy_bytes_per_second()) {}
+    double seconds(const Problem& problem, const Candidate& candidate) const override;
+    double copy_seconds(const CopyProblem& copy) const override;
+    const CostTable& table() const { return *table_; }
+
+  private:
+    std::shared_ptr<const CostTable> table_;
+    double copy_bytes_per_second_;
+};
+
+}  // namespace convoy
