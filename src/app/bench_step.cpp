@@ -14,6 +14,7 @@
 #include "app/output.h"
 #include "app/ranks.h"
 #include "app/table.h"
+#include "app/tuning.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "exec/share.h"
@@ -26,6 +27,7 @@ namespace {
 struct BenchOptions {
     CommonOptions common;
     RankOptions ranks;
+    TuningArguments tuning;
     std::string model;
     double seconds = 5;
     int group = 0;  // steps between two looks at the clock; 0: as the backend needs
@@ -116,12 +118,41 @@ std::vector<double> time_steps(Executor& executor, Backend& backend, const Sessi
     return times;
 }
 
+// The lower quartile of each instruction over several traced steps: other work on the machine makes some slower and none faster.
+ConvTimes time_convolutions(Executor& executor, const SessionOptions& session, const CostTable& table) {
+    constexpr size_t kSteps = 9;
+    std::vector<std::vector<double>> times(executor.program().instructions.size());
+    for (size_t step = 0; step < kSteps; ++step) {
+        TraceLog log(session.link);
+        executor.run_traced({session.seed, 0}, log);
+        size_t next = 0;  // computations run in the order of the list
+        for (const TraceEvent& e : log.own().events) {
+            if (e.queue != static_cast<int>(Queue::Compute)) continue;
+            while (executor.program().instructions[next].queue != Queue::Compute) ++next;
+            times[next++].push_back(e.duration_us * 1e-6);
+        }
+    }
+    std::vector<double> seconds;
+    for (auto& list : times) {
+        if (list.empty()) list.push_back(0);
+        std::sort(list.begin(), list.end());
+        seconds.push_back(list[(list.size() - 1) / 4]);
+    }
+    return conv_times(executor.program(), seconds, table);
+}
+
 void bench_rank(const BenchOptions& options, const Output& output, SessionOptions with, const PlanChoice& choice) {
     const ModelSource entry = known_model(options.model);
     const ModelOptions shape = model_options(options.common, Mode::Training, 32);
     const Model model = entry.make(shape);
     const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
     with.plan = plan_for(choice, graph).plan;
+    with.limits = limits_of(options.tuning);
+    Tuning tuning;
+    if (options.tuning.tune) {
+        tuning = tune_here(graph, with);
+        with.costs = tuning.costs;
+    }
     const int64_t resident_before = resident_bytes();
     Session session(with);
     const auto executor = session.load(graph);
@@ -134,6 +165,7 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
         output.line("{} batch {}, {}{} threads, backend {}, {}: {} instructions", entry.name, batch,
                     choice.ranks > 1 ? fmt::format("{} ranks ({}) of ", choice.ranks, text_of(choice)) : "", with.threads, with.backend,
                     name_of(program.dtype), program.instructions.size());
+    if (first && options.tuning.tune) output.line("{}", summary_of(tuning));
     constexpr int kGroup = 10;
     const int group = options.group > 0 ? options.group : session.backend().on_host() ? 1 : kGroup;
     const std::vector<double> times = time_steps(*executor, session.backend(), with, options.seconds, group);
@@ -146,11 +178,18 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
         executor->run_traced({with.seed, 0}, log);
         trace = options.trace.empty() ? log.own() : log.all();
     }
+    ConvTimes convolutions;
+    if (options.profile && options.tuning.tune) convolutions = time_convolutions(*executor, with, *tuning.table);
     if (!first) return;
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     const int64_t rss = static_cast<int64_t>(usage.ru_maxrss) * 1024;
     if (options.profile) print_profile(output, trace.events, program.rank);
+    if (convolutions.count > 0)
+        output.line(
+            "convolutions: {:.2f} ms in the step, {:.2f} ms as the sum of the best measured alone with cold caches: {:.3f} times ({} of "
+            "them)",
+            convolutions.in_step * 1e3, convolutions.best_alone * 1e3, convolutions.in_step / convolutions.best_alone, convolutions.count);
     if (!options.trace.empty()) write_file(options.trace, chrome_trace(trace).dump());
     output.line(
         "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
@@ -179,7 +218,11 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
                    {"gflop", sum.work / 1e9},
                    {"moved_bytes", sum.bytes},
                    {"sent_bytes", sum.sent},
-                   {"traffic", options.traffic}});
+                   {"traffic", options.traffic},
+                   {"tuned", tuning.costs != nullptr},
+                   {"numerics", options.tuning.numerics},
+                   {"conv_ms", convolutions.in_step * 1e3},
+                   {"conv_best_alone_ms", convolutions.best_alone * 1e3}});
 }
 
 int bench_step(const BenchOptions& options) {
@@ -205,6 +248,7 @@ Command add_bench_step(CLI::App& group) {
     add_model(*parser, options->model)->required();
     add_common(*parser, options->common, "32");
     add_rank_options(*parser, options->ranks);
+    add_tuning(*parser, options->tuning);
     parser->add_option("--traffic", options->traffic, "Traffic between ranks: beside the computation, serial, or none (wrong results)")
         ->check(CLI::IsMember(kTrafficModes))
         ->capture_default_str();
@@ -217,6 +261,7 @@ Command add_bench_step(CLI::App& group) {
              "Times the training step (forward, backward, momentum update) of a model on random data: the median, the best and the worst "
              "step, what was computed and moved, and memory.",
              "convoy bench step resnet50 --batch 8 --threads 2\nconvoy bench step lenet5 --batch 64 --profile\n"
+             "convoy bench step vgg16 --batch 4 --threads 1 --tune --profile\n"
              "convoy bench step resnet50 --batch 16 --ranks 2 --plan sample:2 --threads 1");
     return {parser, [options] { return bench_step(*options); }};
 }

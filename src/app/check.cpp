@@ -9,6 +9,7 @@
 #include "app/ranks.h"
 #include "app/synthetic.h"
 #include "app/table.h"
+#include "app/tuning.h"
 #include "exec/plan_check.h"
 #include "model/autodiff.h"
 #include "train/config.h"
@@ -22,6 +23,7 @@ constexpr size_t kMostShown = 10;
 struct CheckArguments {
     CommonOptions common;
     RankOptions ranks;
+    TuningArguments tuning;
     std::string model, optimizer = "momentum";
     int steps = 3, micro_batches = 1;
 };
@@ -73,6 +75,7 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
                              }};
     options.session.threads = threads_for(arguments.common, ranks, choice.ranks);
     options.session.plan = plan.plan;
+    options.session.limits = limits_of(arguments.tuning);
     options.one_process_threads = std::max(options.session.threads, usable_cores());
     const std::string name = choice.fixed ? arguments.ranks.plan : choice.spec;
     output.line("{}, batch {}, {} steps of {}: plan {} on {} rank{}, {} on backend {}, against one process in f64", entry.name, batch,
@@ -84,6 +87,7 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
     ranks.run(choice.ranks, [&](Link* link) {
         PlanCheckOptions mine = options;
         mine.session.link = link;
+        if (arguments.tuning.tune) mine.session.costs = tune_here(graph, mine.session).costs;
         PlanCheck result = check_plan(graph, mine);
         if (!link || link->rank() == 0 || !ranks.leads()) check = std::move(result);
     });
@@ -123,6 +127,7 @@ Command add_check(CLI::App& program) {
     const auto arguments = std::make_shared<CheckArguments>();
     add_model(*parser, arguments->model)->required();
     add_rank_options(*parser, arguments->ranks);
+    add_tuning(*parser, arguments->tuning);
     allow_whole(parser->add_option("--steps", arguments->steps, "Steps with their updates (default: 3)")->option_text("K"), 1);
     add_optimizer(*parser, arguments->optimizer);
     add_micro_batches(*parser, arguments->micro_batches);

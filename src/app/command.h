@@ -17,6 +17,7 @@ struct Command {
 Command add_train(CLI::App& program);
 Command add_eval(CLI::App& program);
 Command add_check(CLI::App& program);
+Command add_tune(CLI::App& program);
 Command add_plan(CLI::App& program);
 Command add_show(CLI::App& program);
 Command add_profile(CLI::App& program);

@@ -14,8 +14,11 @@
 #include "app/table.h"
 #include "app/tensorboard.h"
 #include "app/train_options.h"
+#include "app/tuning.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "exec/share.h"
+#include "train/task.h"
 #include "train/trainer.h"
 
 namespace convoy {
@@ -164,6 +167,34 @@ TrainConfig shared_configuration(const TrainArguments& arguments, Ranks& ranks) 
     return config_from_json(Json::parse(ranks.share(text)));
 }
 
+// What programs are compiled with: measured costs, with --tune. A run that goes on takes those it began with, from its directory, so that it goes on bit for bit.
+std::shared_ptr<const Costs> costs_for(const TrainConfig& given, bool resume, Link* link, const Output& output) {
+    if (!given.tune) return nullptr;
+    const bool leads = !link || link->rank() == 0;
+    const TrainConfig config = open_task(given).config;
+    const SessionOptions session = session_options(config, link);
+    const fs::path kept = fs::path(config.run_dir) / "tuning.json";
+    std::error_code none;
+    const std::string text = share_text(link, 0, leads && resume && fs::exists(kept, none) ? read_file(kept) : "");
+    if (!text.empty()) {
+        const Json document = Json::parse(text, nullptr, false);
+        require(document.is_object() && document.value("uses_tuned", Json()).is_boolean(),
+                "{}: expected what tuning found, found something else", kept.string());
+        if (!document["uses_tuned"].get<bool>()) return nullptr;
+        return std::make_shared<MeasuredCosts>(std::make_shared<CostTable>(cost_table_from_json(document)),
+                                               make_backend(config.backend, {.threads = config.threads})->target());
+    }
+    const Tuning tuning = tune_here(training_graph_of(config, config.batch), session);
+    if (leads) {
+        output.line("{}", summary_of(tuning));
+        Json document{{"uses_tuned", tuning.costs != nullptr}};
+        document.update(to_json(*tuning.table));
+        fs::create_directories(config.run_dir, none);
+        write_file(kept, document.dump(1) + "\n");
+    }
+    return tuning.costs;
+}
+
 int train_command(const TrainArguments& arguments, const std::string& program, Ranks& ranks) {
     const Output output(arguments.common.json, !ranks.leads());
     const TrainConfig config = shared_configuration(arguments, ranks);
@@ -175,7 +206,8 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
                                    .stop = &signals.stop(),
                                    .tensors = arguments.tensorboard,
                                    .trace_steps = arguments.trace.empty() ? 0 : arguments.trace_steps,
-                                   .link = link};
+                                   .link = link,
+                                   .costs = costs_for(config, resumes(arguments), link, output)};
         if (link && link->rank() > 0) {
             TrainObserver nobody;
             const TrainResult mine = train(config, options, nobody);

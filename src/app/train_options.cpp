@@ -154,6 +154,14 @@ void add_common_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
     adder.changes_by(parser.get_option("--batch"), [&](TrainConfig& c) { c.batch = common.batch; });
 }
 
+void add_tuning_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
+    add_tuning(parser, a.tuning);
+    adder.changes_by(parser.get_option("--tune"), [&](TrainConfig& c) { c.tune = a.tuning.tune; });
+    adder.changes_by(parser.get_option("--numerics"), [&](TrainConfig& c) { c.limits.numerics = limits_of(a.tuning).numerics; });
+    adder.changes_by(parser.get_option("--workspace-limit"),
+                     [&](TrainConfig& c) { c.limits.workspace_bytes = limits_of(a.tuning).workspace_bytes; });
+}
+
 double usual_rate(Rule rule) {
     switch (rule) {
         case Rule::Sgd: return 0.05;
@@ -189,6 +197,7 @@ std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser) {
     add_outputs(parser, a);
     add_common_changes(parser, adder, a);
     add_rank_options(parser, a.ranks);
+    add_tuning_changes(parser, adder, a);
     return arguments;
 }
 

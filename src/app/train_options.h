@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/ranks.h"
+#include "app/tuning.h"
 #include "train/config.h"
 
 namespace CLI {
@@ -20,6 +21,7 @@ namespace convoy {
 struct TrainArguments {
     CommonOptions common;
     RankOptions ranks;
+    TuningArguments tuning;
     std::string model, run_dir, resume;
     TrainConfig values;  // what was given; fields that were not are meaningless
     std::string optimizer = "momentum", schedule = "constant";

@@ -156,6 +156,7 @@ void require_valid(const TrainConfig& c) {
     require(is_floating(c.dtype), "dtype: expected a floating type, found {}", name_of(c.dtype));
     positive("threads", c.threads);
     natural("device", c.device);
+    natural("workspace_limit", c.limits.workspace_bytes);
     positive("ranks", c.ranks);
     natural("checkpoint_every", c.checkpoint_every);
     positive("keep", c.keep);
@@ -183,6 +184,9 @@ Json to_json(const TrainConfig& c) {
             {"backend", c.backend},
             {"threads", c.threads},
             {"device", c.device},
+            {"numerics", name_of(c.limits.numerics)},
+            {"workspace_limit", c.limits.workspace_bytes},
+            {"tune", c.tune},
             {"ranks", c.ranks},
             {"plan", c.plan},
             {"run_dir", c.run_dir},
@@ -214,6 +218,9 @@ TrainConfig config_from_json(const Json& json, const std::string& where) {
     fields.read("backend", c.backend);
     fields.read("threads", c.threads);
     fields.read("device", c.device);
+    fields.read_named("numerics", c.limits.numerics, numerics_named);
+    fields.read("workspace_limit", c.limits.workspace_bytes);
+    fields.read("tune", c.tune);
     fields.read("ranks", c.ranks);
     fields.read("plan", c.plan);
     fields.read("run_dir", c.run_dir);

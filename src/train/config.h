@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "model/autodiff.h"
+#include "program/limits.h"
 #include "tensor/dtype.h"
 #include "train/schedule.h"
 
@@ -48,8 +49,10 @@ struct TrainConfig {
     std::string backend = "reference";
     int threads = 1;
     int device = 0;
-    int ranks = 1;     // that share the work; `threads` is of each
-    std::string plan;  // how they share it, as plan_choice takes it; empty: by samples
+    Limits limits;      // what the programs may use of the backend
+    bool tune = false;  // kernels are measured before the first step, and the fastest used
+    int ranks = 1;      // that share the work; `threads` is of each
+    std::string plan;   // how they share it, as plan_choice takes it; empty: by samples
 
     std::string run_dir;           // metrics, configuration and checkpoints; empty: nothing is written
     int64_t checkpoint_every = 0;  // steps; 0: only after each epoch (and when stopped)

@@ -136,7 +136,8 @@ SessionOptions session_options(const TrainConfig& config, Link* link, std::vecto
             .device = config.device,
             .seed = config.seed,
             .plan = std::move(uniform.plan),
-            .link = link};
+            .link = link,
+            .limits = config.limits};
 }
 
 Model make_model(const TrainConfig& config, Mode mode, int64_t batch) {

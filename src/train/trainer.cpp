@@ -27,6 +27,11 @@ constexpr double kLately = 3;
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+SessionOptions with_costs(SessionOptions options, const std::shared_ptr<const Costs>& costs) {
+    options.costs = costs;
+    return options;
+}
+
 // Samples and seconds of training, for rates.
 struct Tally {
     double samples = 0, seconds = 0, waited = 0;
@@ -114,7 +119,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainOb
       order_(task_.train->size(), config_.batch, config_.seed, true),
       span_{order_.batch_size(), order_.batches(), order_.batches() * config_.epochs},
       classifies_(task_.train->info().target != TargetKind::Regression),
-      session_(session_options(config_, options.link, &unfollowed_)) {
+      session_(with_costs(session_options(config_, options.link, &unfollowed_), options.costs)) {
     require(!options_.resume || !config_.run_dir.empty(), "cannot resume: no run directory was given");
     std::optional<std::filesystem::path> checkpoint;
     if (!config_.run_dir.empty()) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <optional>
 
+#include "program/costs.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/observer.h"
@@ -16,6 +18,7 @@ struct TrainOptions {
     bool tensors = false;                     // also shows examples, parameters and gradients to the observer; the same on all ranks
     int64_t trace_steps = 0;  // so many steps, from the third of this process on where there are enough, are traced; the same on all ranks
     Link* link = nullptr;     // to the other ranks, when the configuration has several
+    std::shared_ptr<const Costs> costs;  // what programs are compiled with, the same on all ranks; none: the backend's estimates
 };
 
 struct TrainResult {
