@@ -63,7 +63,7 @@ class Onnx(unittest.TestCase):
         self.assertGreater(result["loss"], 0)
 
     def test_train_resume_and_export(self):
-        common = ["--data", "synthetic", "--samples", 128, "--batch", 32, "--threads", 1]
+        common = ["--data", "synthetic", "--train-samples", 128, "--test-samples", 64, "--batch", 32, "--threads", 1]
         whole, parts = self.folder / "whole", self.folder / "parts"
         first = self.json("train", self.model, *common, "--epochs", 2, "--run-dir", whole)
         self.run_("train", self.model, *common, "--epochs", 1, "--run-dir", parts)

@@ -211,6 +211,15 @@ TEST(Gradient, CrossEntropySmoothed) { check_cross_entropy("cross entropy smooth
 TEST(Gradient, CrossEntropyWeighted) { check_cross_entropy("cross entropy weighted", false, true); }
 TEST(Gradient, CrossEntropyWeightedSmoothed) { check_cross_entropy("cross entropy weighted smoothed", true, true); }
 
+TEST(Gradient, Nll) {
+    for_shapes("nll", [](Function& f, Draw& draw) {
+        const auto s = draw_labelled(draw);
+        const ValueId x = f.input("x", draw.normal(s.logits));
+        const ValueId target = f.constant("target", draw.labels(s.target, s.logits[1]), Element::Index);
+        f.check(NllOp{-1}, {x, target, f.constant("weights", draw.normal({s.logits[1]}), Element::Precise)});
+    });
+}
+
 void check_error_loss(const std::string& family, ErrorKind kind) {
     for_shapes(family, [&](Function& f, Draw& draw) {
         const Shape shape = draw_activation(draw);

@@ -115,5 +115,16 @@ TEST(Loss, TypesAndThreadsAgree) {
     }
 }
 
+TEST(Nll, WeightsAndAnIgnoredClass) {
+    const Tensor x = doubles({3, 2, 2}, {-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12}), weights = doubles({2}, {0.5, 2});
+    const Tensor target = Tensor::of<int32_t>({3, 2}, {0, 1, 1, 0, 1, 1});
+    const auto made = run<double>(NllOp{.ignored = 0}, {x, target, weights}, {{3, 2}, {3, 2}});
+    expect_near(made[0], {0, 8, 14, 0, 22, 24});
+    expect_near(made[1], {0, 2, 2, 0, 2, 2});
+    expect_near(run<double>(NllOp{.ignored = -1}, {x, target, weights}, {{3, 2}, {3, 2}})[0], {0.5, 8, 14, 3, 22, 24});
+    const Tensor dy = doubles({3, 2}, {1, 2, 3, 4, 5, 6});
+    expect_near(run<double>(NllGradOp{.ignored = 0}, {dy, target, weights}, {{3, 2, 2}})[0], {0, 0, 0, -4, 0, 0, -6, 0, 0, 0, -10, -12});
+}
+
 }  // namespace
 }  // namespace convoy::ref

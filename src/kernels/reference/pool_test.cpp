@@ -33,6 +33,17 @@ TEST(MaxPool, KnownAnswer) {
                 {0, 10, 0, 0, 0, 0, 20, 0, 30, 0, 40, 0, 0, 0, 0, 0});
 }
 
+TEST(MaxPool, PlacesInTheWholeInput) {
+    const Tensor x = doubles({1, 2, 2, 4}, {1, 5, 2, 2, 3, 4, 9, 2, -1, -2, -3, -4, -8, -7, -6, -5});
+    const Window window{{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
+    const auto places = [&](bool columns_first) {
+        return run_op(MaxIndexOp{window, {2, 4}, columns_first}, {max_pool(window, x).where},
+                      {TensorDesc::whole({1, 2, 1, 2}, DType::i32)})[0];
+    };
+    expect_near(places(false), {1, 6, 8, 10});
+    expect_near(places(true), {2, 5, 8, 12});
+}
+
 TEST(MaxPool, OverlappingWindowsAddUp) {
     const Window window = window1(3, 1, 1, 1);
     const auto pooled = max_pool(window, doubles({1, 1, 4}, {0, 7, 1, 2}));
