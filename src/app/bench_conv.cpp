@@ -1,7 +1,6 @@
 // What each convolution algorithm does here: `bench conv` times all of them on one convolution, a file of them or the layers of a model, and measures
 // their errors against double precision.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -16,7 +15,7 @@
 #include "app/table.h"
 #include "base/random.h"
 #include "base/suggest.h"
-#include "kernels/backend.h"
+#include "tune/measure.h"
 
 namespace convoy {
 
@@ -43,69 +42,26 @@ Tensor random_tensor(const Shape& shape, int number) {
     return tensor;
 }
 
-// A candidate with memory for its operands, ready to run on these inputs.
-class Trial {
-  public:
-    Trial(Backend& backend, const Problem& problem, const Candidate& candidate, const std::vector<Tensor>& inputs)
-        : backend_(backend),
-          workspace_(backend.allocate(candidate.workspace_bytes)),
-          request_{problem, candidate.algorithm, {}, {}, workspace_->data()} {
-        for (int t = 0; t < problem.inputs + problem.outputs; ++t) {
-            const bool input = t < problem.inputs;
-            const TensorDesc& desc = problem.tensors[static_cast<size_t>(t)];
-            const Layout& layout =
-                input ? candidate.inputs[static_cast<size_t>(t)] : candidate.outputs[static_cast<size_t>(t - problem.inputs)];
-            memory_.push_back(backend.allocate(bytes_of(desc.shape, desc.dtype, layout)));
-            (input ? request_.inputs : request_.outputs).push_back({memory_.back()->data(), desc, layout});
-            if (input) backend.upload(inputs[static_cast<size_t>(t)].to(desc.dtype), request_.inputs.back());
-        }
-        kernel_ = backend.prepare(request_);
+// The first output of a problem by one candidate.
+Tensor computed(Backend& backend, const Problem& problem, const Candidate& candidate, const std::vector<Tensor>& inputs) {
+    const auto workspace = backend.allocate(candidate.workspace_bytes);
+    KernelRequest request{problem, candidate.algorithm, {}, {}, workspace->data()};
+    std::vector<std::unique_ptr<Memory>> memory;
+    for (int t = 0; t < problem.inputs + problem.outputs; ++t) {
+        const bool input = t < problem.inputs;
+        const TensorDesc& desc = problem.tensors[static_cast<size_t>(t)];
+        const Layout& layout =
+            input ? candidate.inputs[static_cast<size_t>(t)] : candidate.outputs[static_cast<size_t>(t - problem.inputs)];
+        memory.push_back(backend.allocate(bytes_of(desc.shape, desc.dtype, layout)));
+        (input ? request.inputs : request.outputs).push_back({memory.back()->data(), desc, layout});
+        if (input) backend.upload(inputs[static_cast<size_t>(t)].to(desc.dtype), request.inputs.back());
     }
-
-    void run() const {
-        kernel_->run({});
-        backend_.synchronize();
-    }
-
-    Tensor result() const {
-        Tensor tensor(request_.outputs[0].desc.shape, request_.outputs[0].desc.dtype);
-        backend_.download(request_.outputs[0], tensor);
-        return tensor;
-    }
-
-  private:
-    Backend& backend_;
-    std::unique_ptr<Memory> workspace_;
-    KernelRequest request_;
-    std::vector<std::unique_ptr<Memory>> memory_;
-    std::unique_ptr<Kernel> kernel_;
-};
-
-// Seconds of a run: the lower quartile, because other work on the machine makes some runs slower and none faster.
-class Stopwatch {
-  public:
-    explicit Stopwatch(bool cold) : sweep_(cold ? kSweep : 0) {}
-
-    double seconds(const Trial& trial) {
-        std::vector<double> times;
-        double all = 0;
-        trial.run();
-        while (times.empty() || (all < kEnough && times.size() < kRuns)) {
-            for (float& number : sweep_) number += 1;  // the caches hold other things then
-            const auto begin = std::chrono::steady_clock::now();
-            trial.run();
-            times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-            all += times.back();
-        }
-        std::sort(times.begin(), times.end());
-        return times[times.size() / 4];
-    }
-
-  private:
-    static constexpr size_t kSweep = size_t{8} << 20, kRuns = 15;
-    static constexpr double kEnough = 0.4;
-    std::vector<float> sweep_;
-};
+    backend.prepare(request)->run({});
+    backend.synchronize();
+    Tensor result(request.outputs[0].desc.shape, request.outputs[0].desc.dtype);
+    backend.download(request.outputs[0], result);
+    return result;
+}
 
 class Bench {
   public:
@@ -142,7 +98,7 @@ class Bench {
         double best = INFINITY;
         for (const Candidate& candidate : backend_->target().candidates(product))
             if (candidate.algorithm != "reference")
-                best = std::min(best, Stopwatch(false).seconds(Trial(*backend_, product, candidate, inputs_of(product))));
+                best = std::min(best, measure(*backend_, product, candidate, {.cold = false, .threads = threads_}));
         return 2.0 * kSize * kSize * kSize / best;
     }
 
@@ -179,10 +135,7 @@ class Bench {
         std::vector<Candidate> candidates;
         std::copy_if(offered.begin(), offered.end(), std::back_inserter(candidates),
                      [&](const Candidate& c) { return chosen(c.algorithm); });
-        std::vector<double> seconds;
-        const auto inputs = inputs_of(problem);
-        Stopwatch stopwatch(!options_.warm);
-        for (const Candidate& c : candidates) seconds.push_back(stopwatch.seconds(Trial(*backend_, problem, c, inputs)));
+        const auto seconds = Contest(*backend_, problem, {.cold = !options_.warm, .threads = threads_}).run(candidates);
         const auto errors = options_.no_errors ? std::vector<double>(candidates.size(), NAN) : errors_of(spec, direction, candidates);
         std::vector<size_t> order(candidates.size());
         for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -242,12 +195,6 @@ class Bench {
             errors.push_back(same == offered.end() ? NAN : distance(computed(*backend_, problem, *same, inputs), expected));
         }
         return errors;
-    }
-
-    static Tensor computed(Backend& backend, const Problem& problem, const Candidate& candidate, const std::vector<Tensor>& inputs) {
-        const Trial trial(backend, problem, candidate, inputs);
-        trial.run();
-        return trial.result();
     }
 
     static double distance(const Tensor& found, const Tensor& expected) {
