@@ -5,10 +5,10 @@
 
 #include "app/command.h"
 #include "app/output.h"
-#include "app/plan_report.h"
 #include "app/ranks.h"
 #include "app/table.h"
 #include "model/autodiff.h"
+#include "program/plan_report.h"
 #include "train/config.h"
 #include "train/plan_choice.h"
 
@@ -25,7 +25,7 @@ struct PlanArguments {
 std::string bytes(int64_t count) { return count == 0 ? "" : short_bytes(static_cast<double>(count)); }
 
 // "2.1 MB", or "1.9 MB to 2.1 MB" where ranks differ.
-std::string range(const PlanReport& report, int64_t PlanReport::OfRank::*field) {
+std::string range(const PlanReport& report, int64_t RankSums::*field) {
     int64_t low = report.ranks[0].*field, high = low;
     for (const auto& rank : report.ranks) {
         low = std::min(low, rank.*field);
@@ -55,12 +55,11 @@ void print(const Output& output, const PlanReport& report) {
     output.write(table.text());
     output.line("\nLocal outputs are those of the first rank{}; the last two columns are what the rank that sends most sends in a step.",
                 uneven ? " (> of the rank that has least)" : "");
-    using OfRank = PlanReport::OfRank;
     const auto one = [&](int64_t count) { return short_bytes(static_cast<double>(count)); };
-    output.line("sent by a rank in a step  {} of activations, {} of gradients", range(report, &OfRank::activation_bytes),
-                range(report, &OfRank::gradient_bytes));
-    output.line("memory of a rank          {} for a step, {} of state (one process: {} and {})", range(report, &OfRank::arena_bytes),
-                range(report, &OfRank::state_bytes), one(report.one.arena_bytes), one(report.one.state_bytes));
+    output.line("sent by a rank in a step  {} of activations, {} of gradients", range(report, &RankSums::activation_bytes),
+                range(report, &RankSums::gradient_bytes));
+    output.line("memory of a rank          {} for a step, {} of state (one process: {} and {})", range(report, &RankSums::arena_bytes),
+                range(report, &RankSums::state_bytes), one(report.one->arena_bytes), one(report.one->state_bytes));
 }
 
 int show(const PlanArguments& arguments) {
@@ -83,17 +82,9 @@ int show(const PlanArguments& arguments) {
     print(output, report);
     if (!uniform.unfollowed.empty()) output.write("\nLayers that could not follow the plan:\n" + text_of(uniform.unfollowed));
 
-    Json document{{"model", entry.name},
-                  {"batch", shape.batch},
-                  {"plan", to_json(uniform.plan)},
-                  {"spec", choice.spec},
-                  {"dtype", name_of(session.dtype)},
-                  {"backend", session.backend}};
-    document.update(to_json(report));
-    Json unfollowed = Json::array();
-    for (const Unfollowed& u : uniform.unfollowed) unfollowed.push_back({{"layer", u.layer}, {"axis", u.axis}, {"reason", u.reason}});
-    document["unfollowed"] = unfollowed;
-    output.result(document);
+    output.result(placement_document(
+        {.model = entry.name, .batch = shape.batch, .spec = choice.spec, .backend = session.backend, .dtype = session.dtype}, uniform,
+        report));
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "train/fields.h"
 #include "train/metrics.h"
 #include "train/run_directory.h"
+#include "train/run_record.h"
 #include "train/step_tracer.h"
 #include "train/task.h"
 #include "train/team.h"
@@ -60,6 +61,7 @@ class Trainer {
     void open_run();
     std::optional<std::filesystem::path> resume();
     std::unique_ptr<BatchProgram> load(int64_t samples);
+    void record_run();
     void announce();
     double step(const Batch& batch, double rate, TraceLog* log);
     TraceEvent host_event(const char* what) const {
@@ -132,6 +134,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainOb
     }
     full_ = load(order_.batch_size());
     if (const int64_t rest = order_.samples() % order_.batch_size(); rest > 0) last_ = load(rest);
+    if (!config_.run_dir.empty()) record_run();
     if (config_.validate) evaluator_.emplace(session_, *task_.test, config_);
     if (checkpoint)
         load_state(*checkpoint, session_.state());
@@ -183,6 +186,14 @@ std::optional<std::filesystem::path> Trainer::resume() {
 std::unique_ptr<BatchProgram> Trainer::load(int64_t samples) {
     return std::make_unique<BatchProgram>(session_, training_graph_of(config_, samples, options_.tensors), samples,
                                           micro_batches_for(samples, config_.micro_batches));
+}
+
+void Trainer::record_run() {
+    write_run_record(config_.run_dir, {.config = config_,
+                                       .graph = training_graph_of(config_, full_->samples()),
+                                       .program = full_->executor().program(),
+                                       .session = session_.options(),
+                                       .unfollowed = unfollowed_});
 }
 
 void Trainer::announce() {

@@ -1,11 +1,10 @@
-#include "app/plan_report.h"
+#include "program/plan_report.h"
 
 #include <algorithm>
 #include <map>
 
 #include "base/error.h"
 #include "program/placed_graph.h"
-#include "program/plan_spec.h"
 #include "program/signature.h"
 
 namespace convoy {
@@ -52,11 +51,8 @@ class Reporting {
         }
     }
 
-    PlanReport run(const Target& target, DType dtype) {
-        const int ranks = ranks_of(plan_);
-        for (Rank r = 0; r < ranks; ++r) add_rank(compile(graph_, plan_, target, {.dtype = dtype, .rank = r}));
-        const Program one = compile(graph_, Plan::single(), target, {.dtype = dtype});
-        report_.one = {one.memory.arena_bytes, one.memory.state_bytes};
+    PlanReport run(const std::vector<RankReport>& ranks) {
+        for (const RankReport& rank : ranks) add_rank(rank);
         return std::move(report_);
     }
 
@@ -79,12 +75,23 @@ class Reporting {
                     report_.layers.back().input = words_of(form(placed.inputs[i]), plan_, graph_.shape(node.inputs[i]), activation_dim);
         }
         LayerReport& layer = report_.layers[at->second];
+        add_sources(node, layer);
         layer.kind += (layer.kind.empty() ? "" : " + ") + text_of(node.op);
         for (const ValueId v : node.inputs)
             if (is_parameter(v) && layer.weight.empty())
                 layer.weight =
                     words_of(form(homes_.at(v)), plan_, graph_.shape(v), [&](int dim, int size) { return weight_dim(node.op, dim, size); });
         describe_output(settled(n), node.outputs[0], layer);
+    }
+
+    void add_sources(const Node& node, LayerReport& layer) const {
+        for (const ValueId v : node.inputs) {
+            const NodeId by = graph_.value(v).producer;
+            if (by == kNone || graph_.node(by).phase != Phase::Forward) continue;
+            const std::string& source = graph_.node(by).layer;
+            if (source != layer.layer && std::find(layer.from.begin(), layer.from.end(), source) == layer.from.end())
+                layer.from.push_back(source);
+        }
     }
 
     void describe_output(int f, ValueId v, LayerReport& layer) const {
@@ -130,23 +137,15 @@ class Reporting {
         return report_.layers[at->second];
     }
 
-    void add_rank(const Program& program) {
-        PlanReport::OfRank sum{program.memory.arena_bytes, program.memory.state_bytes};
-        std::map<std::string, PlanReport::OfRank> layers;
-        for (const Instruction& in : program.instructions) {
-            if (!is_traffic(in.action)) continue;
-            const auto add = [&](const std::string& name, int64_t sent) {
-                for (PlanReport::OfRank* part : {&sum, &layers[row_of(name).layer]})
-                    (in.queue == Queue::Gradient ? part->gradient_bytes : part->activation_bytes) += sent;
-            };
-            const auto* collective = std::get_if<Collective>(&in.action);
-            if (!collective || collective->members.empty())
-                add(in.layer, in.sent);
-            else
-                for (const Collective::Member& member : collective->members) add(member.layer, member.sent);
+    void add_rank(const RankReport& rank) {
+        report_.ranks.push_back(rank.sums);
+        std::map<std::string, RankSums> rows;
+        for (const auto& [name, sent] : rank.layers) {
+            RankSums& row = rows[row_of(name).layer];
+            row.activation_bytes += sent.activation_bytes;
+            row.gradient_bytes += sent.gradient_bytes;
         }
-        report_.ranks.push_back(sum);
-        for (const auto& [name, sent] : layers) {
+        for (const auto& [name, sent] : rows) {
             LayerReport& row = row_of(name);
             row.activation_bytes = std::max(row.activation_bytes, sent.activation_bytes);
             row.gradient_bytes = std::max(row.gradient_bytes, sent.gradient_bytes);
@@ -161,17 +160,58 @@ class Reporting {
     std::map<std::string, size_t> index_;  // of layers
 };
 
-Json to_json(const PlanReport::OfRank& r) {
+Json to_json(const RankSums& r) {
     return {{"arena_bytes", r.arena_bytes},
             {"state_bytes", r.state_bytes},
             {"activation_bytes_sent", r.activation_bytes},
             {"gradient_bytes_sent", r.gradient_bytes}};
 }
 
+RankSums sums_from_json(const Json& json) {
+    return {json.at("arena_bytes"), json.at("state_bytes"), json.at("activation_bytes_sent"), json.at("gradient_bytes_sent")};
+}
+
 }  // namespace
 
+RankReport report_rank(const Program& program) {
+    RankReport report{.sums = {program.memory.arena_bytes, program.memory.state_bytes}, .layers = {}};
+    for (const Instruction& in : program.instructions) {
+        if (!is_traffic(in.action)) continue;
+        const auto add = [&](const std::string& name, int64_t sent) {
+            for (RankSums* part : {&report.sums, &report.layers[name]})
+                (in.queue == Queue::Gradient ? part->gradient_bytes : part->activation_bytes) += sent;
+        };
+        const auto* collective = std::get_if<Collective>(&in.action);
+        if (!collective || collective->members.empty())
+            add(in.layer, in.sent);
+        else
+            for (const Collective::Member& member : collective->members) add(member.layer, member.sent);
+    }
+    return report;
+}
+
+Json to_json(const RankReport& report) {
+    Json layers = Json::object();
+    for (const auto& [name, sums] : report.layers) layers[name] = to_json(sums);
+    return {{"sums", to_json(report.sums)}, {"layers", layers}};
+}
+
+RankReport rank_report_from_json(const Json& json) {
+    RankReport report{.sums = sums_from_json(json.at("sums")), .layers = {}};
+    for (const auto& [name, sums] : json.at("layers").items()) report.layers[name] = sums_from_json(sums);
+    return report;
+}
+
 PlanReport report_plan(const Graph& graph, const Plan& plan, const Target& target, DType dtype) {
-    return Reporting(graph, plan).run(target, dtype);
+    std::vector<RankReport> ranks;
+    for (Rank r = 0; r < ranks_of(plan); ++r) ranks.push_back(report_rank(compile(graph, plan, target, {.dtype = dtype, .rank = r})));
+    PlanReport report = report_plan(graph, plan, ranks);
+    report.one = report_rank(compile(graph, Plan::single(), target, {.dtype = dtype})).sums;
+    return report;
+}
+
+PlanReport report_plan(const Graph& graph, const Plan& plan, const std::vector<RankReport>& ranks) {
+    return Reporting(graph, plan).run(ranks);
 }
 
 std::string words_of(const Grid& grid) {
@@ -191,6 +231,7 @@ Json to_json(const PlanReport& report) {
     for (const LayerReport& layer : report.layers)
         layers.push_back({{"layer", layer.layer},
                           {"kind", layer.kind},
+                          {"from", layer.from},
                           {"input", layer.input},
                           {"weight", layer.weight},
                           {"output", layer.output},
@@ -199,7 +240,19 @@ Json to_json(const PlanReport& report) {
                           {"activation_bytes_sent", layer.activation_bytes},
                           {"gradient_bytes_sent", layer.gradient_bytes}});
     for (const auto& rank : report.ranks) ranks.push_back(to_json(rank));
-    return {{"grids", grids}, {"layers", layers}, {"ranks", ranks}, {"one_process", to_json(report.one)}};
+    Json json{{"grids", grids}, {"layers", layers}, {"ranks", ranks}};
+    if (report.one) json["one_process"] = to_json(*report.one);
+    return json;
+}
+
+Json placement_document(const PlanSubject& subject, const UniformPlan& plan, const PlanReport& report) {
+    Json document{{"model", subject.model}, {"batch", subject.batch},          {"plan", to_json(plan.plan)},
+                  {"spec", subject.spec},   {"dtype", name_of(subject.dtype)}, {"backend", subject.backend}};
+    document.update(to_json(report));
+    Json unfollowed = Json::array();
+    for (const Unfollowed& u : plan.unfollowed) unfollowed.push_back({{"layer", u.layer}, {"axis", u.axis}, {"reason", u.reason}});
+    document["unfollowed"] = unfollowed;
+    return document;
 }
 
 }  // namespace convoy
