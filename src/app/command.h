@@ -19,6 +19,8 @@ Command add_eval(CLI::App& program);
 Command add_check(CLI::App& program);
 Command add_tune(CLI::App& program);
 Command add_plan(CLI::App& program);
+Command add_report(CLI::App& program);
+Command add_watch(CLI::App& program);
 Command add_show(CLI::App& program);
 Command add_profile(CLI::App& program);
 Command add_simulate(CLI::App& program);
