@@ -141,22 +141,36 @@ void summarise(const Output& output, const std::string& program, const TrainConf
                 curves.empty() ? "" : ", curves.png");
     if (result.stopped_early) return;
     output.line("\nWhat to try next:");
+    output.line("  {} report {}", program, config.run_dir);
     output.line("  {} eval {}", program, config.run_dir);
     output.line("  {} train --resume {} --epochs {}", program, config.run_dir, 2 * config.epochs);
     output.line("  {} show {} --batch {} --program", program, config.model, config.batch);
 }
 
-// Writes the traced steps as soon as they are there.
+// Up to so many ranks a run keeps the timeline of a step by itself: gathering that of more takes too long to do it unasked.
+constexpr int kTracedRanks = 64;
+
+int64_t traced_steps(const TrainArguments& arguments, const TrainConfig& config) {
+    if (!arguments.trace.empty()) return arguments.trace_steps;
+    return config.ranks <= kTracedRanks ? 1 : 0;
+}
+
+// Writes the traced steps as soon as they are there: to the run directory, for reports, and where --trace says.
 class TraceFile : public TrainObserver {
   public:
-    TraceFile(std::string path, TrainObserver& display) : path_(std::move(path)), display_(display) {}
+    TraceFile(fs::path run_dir, std::string path, TrainObserver& display)
+        : run_dir_(std::move(run_dir)), path_(std::move(path)), display_(display) {}
     void on_trace(const Trace& trace) override {
-        write_file(path_, chrome_trace(trace).dump());
+        const std::string text = chrome_trace(trace).dump();
+        write_file(run_dir_ / "trace.json", text);
+        if (path_.empty()) return;
+        write_file(path_, text);
         display_.on_message(
             fmt::format("{} holds the trace of {} events; chrome://tracing and ui.perfetto.dev show it", path_, trace.events.size()));
     }
 
   private:
+    fs::path run_dir_;
     std::string path_;
     TrainObserver& display_;
 };
@@ -205,7 +219,7 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
         const TrainOptions options{.resume = resumes(arguments),
                                    .stop = &signals.stop(),
                                    .tensors = arguments.tensorboard,
-                                   .trace_steps = arguments.trace.empty() ? 0 : arguments.trace_steps,
+                                   .trace_steps = traced_steps(arguments, config),
                                    .link = link,
                                    .costs = costs_for(config, resumes(arguments), link, output)};
         if (link && link->rank() > 0) {
@@ -215,7 +229,7 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
             return;
         }
         ProgressDisplay display(output);
-        TraceFile trace(arguments.trace, display);
+        TraceFile trace(config.run_dir, arguments.trace, display);
         std::optional<TensorBoard> board;
         Observers observers;
         observers.add(display);

@@ -1,4 +1,4 @@
-// The directory of a run: config.json, metrics.jsonl, checkpoints/ and, for reports, placement.json and memory.json. One process at a time may train in it.
+// The directory of a run: config.json, metrics.jsonl, checkpoints/ and, for reports, placement.json, memory.json and trace.json. One process at a time may train in it.
 #pragma once
 
 #include <filesystem>
