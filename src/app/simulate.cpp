@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include <CLI/App.hpp>
@@ -12,6 +13,7 @@
 #include "app/planning.h"
 #include "app/plot.h"
 #include "app/ranks.h"
+#include "app/simulation_files.h"
 #include "app/table.h"
 #include "base/file.h"
 #include "exec/trace_log.h"
@@ -27,7 +29,7 @@ namespace {
 struct SimulateArguments {
     CommonOptions common;
     MachineOptions machine;
-    std::string model, optimizer = "momentum", plan = "data", trace, picture;
+    std::string model, optimizer = "momentum", plan = "data", trace, picture, directory;
     std::vector<int> ranks{1, 2, 4, 8};
     std::vector<std::string> slow;
     double noise = 0;
@@ -109,7 +111,8 @@ Point simulate_point(const Setting& setting, int ranks, bool timeline) {
     const CostModel costs(setting.machine, {.ranks = ranks, .threads = arguments.common.threads});
     const MachineTarget target(setting.machine, costs.threads(0));
     const PlanChoice choice = plan_choice(spec_for(arguments.plan, ranks), ranks);
-    const Plan plan = plan_for(choice, graph).plan;
+    const UniformPlan uniform = plan_for(choice, graph);
+    const Plan& plan = uniform.plan;
     // Where ranks differ by chance or by name, none stands for another.
     const bool alike = arguments.noise == 0 && arguments.slow.empty();
     constexpr int kMostAlone = 256;
@@ -126,6 +129,16 @@ Point simulate_point(const Setting& setting, int ranks, bool timeline) {
                                  .seed = arguments.common.seed,
                                  .slowdown = slowdowns(arguments.slow),
                                  .timeline = timeline});
+    if (timeline && !arguments.directory.empty())
+        write_simulated_step(arguments.directory, {.subject = {.model = arguments.model,
+                                                               .batch = point.batch,
+                                                               .spec = spec_for(arguments.plan, ranks),
+                                                               .backend = setting.machine.target,
+                                                               .dtype = compiling.dtype},
+                                                   .graph = graph,
+                                                   .plan = uniform,
+                                                   .classes = classes,
+                                                   .simulation = point.simulation});
     point.memory = point.simulation.most_memory();
     point.device_memory = costs.device(0).memory_bytes * costs.threads(0);
     point.limit = limit_of(point.simulation, point.memory, point.device_memory);
@@ -259,6 +272,7 @@ int simulate_command(const SimulateArguments& arguments) {
     for (const int r : arguments.ranks)
         if (r < 1) throw UsageError(fmt::format("--ranks: {} is no number of ranks; expected 1 or more, such as 1,2,4", r));
     const Machine machine = load_machine(arguments.machine);
+    if (!arguments.directory.empty()) open_simulation_directory(arguments.directory);
     const Setting setting{arguments, machine, output};
     output.line("{} on {} ({}), plan {}, {}", known_model(arguments.model).name, machine.name,
                 machine.devices[static_cast<size_t>(machine.nodes[0].device)].name, arguments.plan, arguments.common.dtype);
@@ -267,7 +281,7 @@ int simulate_command(const SimulateArguments& arguments) {
     for (const int ranks : arguments.ranks) {
         const bool last = &ranks == &arguments.ranks.back();
         try {
-            points.push_back(simulate_point(setting, ranks, last && !arguments.trace.empty()));
+            points.push_back(simulate_point(setting, ranks, last && (!arguments.trace.empty() || !arguments.directory.empty())));
         } catch (const UsageError&) {
             throw;
         } catch (const Error& e) {
@@ -291,6 +305,7 @@ int simulate_command(const SimulateArguments& arguments) {
                   {"work", work},
                   {"points", Json::array()}};
     for (const Point& p : points) document["points"].push_back(to_json(p));
+    if (!arguments.directory.empty()) write_file(std::filesystem::path(arguments.directory) / "simulation.json", document.dump(1) + "\n");
     output.result(document);
     return 0;
 }
@@ -306,7 +321,8 @@ Command add_simulate(CLI::App& program) {
         "each number of ranks, and what limits it. In --plan, * stands for what is left of the ranks (sample:*,height:2).",
         "  convoy simulate resnet50 --machine v100 --plan data --ranks 1,4,16,64,256 --batch 256\n"
         "  convoy simulate cosmoflow512 --machine v100 --plan \"sample:*,depth:8\" --ranks 8,64,512,4096 --weak --batch 1\n"
-        "  convoy simulate resnet18 --machine machine.json --plan sample:2 --ranks 2 --trace step.json");
+        "  convoy simulate resnet18 --machine machine.json --plan sample:2 --ranks 2 --trace step.json\n"
+        "  convoy simulate resnet50 --machine v100 --ranks 1,8,64,512,4096 --batch 4096 --output simulation && convoy report simulation");
     const auto arguments = std::make_shared<SimulateArguments>();
     add_model(*parser, arguments->model)->required();
     add_machine_options(*parser, arguments->machine);
@@ -320,6 +336,7 @@ Command add_simulate(CLI::App& program) {
                {.low = 0, .high = 2});
     parser->add_option("--slow", arguments->slow, "Stragglers: RANK:FACTOR")->delimiter(',');
     parser->add_option("--trace", arguments->trace, "Write the last point's timeline as a trace that Chrome's tracing page opens");
+    parser->add_option("--output", arguments->directory, "Keep all that `convoy report` draws in this directory")->option_text("DIR");
     parser->add_option("--picture", arguments->picture, "Draw the scaling curves (PNG)");
     add_optimizer(*parser, arguments->optimizer);
     add_common(*parser, arguments->common, "32 or one for each rank; with --weak 4 for each rank");

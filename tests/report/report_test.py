@@ -101,6 +101,18 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(data["scaling"]["series"][0]["points"][-1]["ranks"], 4096)
         self.assertEqual(data["plan"]["grids"][0]["size"], 4096)
 
+    def test_a_simulation_leaves_what_a_report_needs(self):
+        folder = Path(self.folder.name) / "simulated"
+        done = pages.convoy(CONVOY, "simulate", "lenet5", "--machine", "v100", "--plan", "data", "--ranks", "1,2,8", "--batch", 64, "--output", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = pages.convoy(CONVOY, "report", folder, "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["parts"], ["scaling", "timeline", "memory", "plan"])
+        data = data_of((folder / "report.html").read_text())
+        self.assertEqual([p["ranks"] for p in data["scaling"]["series"][0]["points"]], [1, 2, 8])
+        self.assertEqual(sum(r["count"] for r in data["timeline"]["tracks"][0]["ranks"]), 8)
+        self.assertIn("holds a run", self.refused("simulate", "lenet5", "--machine", "v100", "--ranks", "1", "--output", self.run_dir))
+
     def test_what_is_refused(self):
         empty = Path(self.folder.name) / "empty"
         empty.mkdir()
