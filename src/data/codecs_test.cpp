@@ -22,7 +22,13 @@ Pixels smooth_picture(int64_t width, int64_t height) {
     return pixels;
 }
 
-class CodecsTest : public DataFilesTest {};
+class CodecsTest : public DataFilesTest {
+  protected:
+    void SetUp() override {
+        if (!has_jpeg() || !has_hdf5() || !has_archives()) GTEST_SKIP() << "this build lacks libjpeg-turbo, HDF5 or libarchive";
+        DataFilesTest::SetUp();
+    }
+};
 
 TEST_F(CodecsTest, PngIsExact) {
     const Pixels picture = smooth_picture(37, 21);

@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "data/archive/archive.h"
 #include "data/array_dataset.h"
 #include "data/hdf5/hdf5.h"
 #include "data/image_dataset.h"
@@ -85,6 +86,10 @@ void expect_boxes_of_the_whole(const Dataset& data, int boxes = 6) {
 
 class DatasetsTest : public DataFilesTest {
   protected:
+    void SetUp() override {
+        if (!has_jpeg() || !has_hdf5() || !has_archives()) GTEST_SKIP() << "this build lacks libjpeg-turbo, HDF5 or libarchive";
+        DataFilesTest::SetUp();
+    }
     void put_picture(const std::string& name, int64_t width, int64_t height, int number) const {
         fs::create_directories((dir_ / name).parent_path());
         const Pixels pixels = picture(width, height, number);

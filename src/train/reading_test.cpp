@@ -19,6 +19,10 @@ namespace fs = std::filesystem;
 
 class ReadingTest : public TrainTest {
   protected:
+    void SetUp() override {
+        if (!has_jpeg() || !has_hdf5()) GTEST_SKIP() << "this build lacks libjpeg-turbo or HDF5";
+        TrainTest::SetUp();
+    }
     // 21 pictures to train on (in batches of 8 the last has 5) and 4 to test, of several sizes.
     void put_pictures() const {
         for (int i = 0; i < 25; ++i) {

@@ -4,6 +4,8 @@
 
 namespace convoy {
 
+bool has_archives() { return false; }
+
 Archive::Archive(const std::filesystem::path& path) : file_(path) {
     fail("{}: this build cannot read tar and npz files; install libarchive (Debian: libarchive-dev) and build again", path.string());
 }

@@ -25,6 +25,8 @@ std::string error_of(::archive* handle) {
 
 }  // namespace
 
+bool has_archives() { return true; }
+
 Archive::Archive(const std::filesystem::path& path) : file_(path) {
     const std::string name = path.string();
     const std::string_view whole = file_.bytes();

@@ -11,6 +11,9 @@
 
 namespace convoy {
 
+// Whether this build has it.
+bool has_archives();
+
 struct ArchiveEntry {
     std::string name;        // its path inside the archive
     std::string_view bytes;  // valid as long as the archive

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include <hdf5.h>
@@ -14,18 +15,25 @@ namespace convoy {
 
 namespace {
 
-// The library prints its errors unless it is told not to; what it has to say goes into our own.
-class Quiet {
+// The library is one for the whole process, and some builds of it have no lock of their own.
+std::mutex& library_lock() {
+    static std::mutex lock;
+    return lock;
+}
+
+// While it lives this thread alone is in the library, which prints its errors unless it is told not to; what it has to say goes into our own.
+class Call {
   public:
-    Quiet() {
+    Call() : alone_(library_lock()) {
         H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
         H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
     }
-    ~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-    Quiet(const Quiet&) = delete;
-    Quiet& operator=(const Quiet&) = delete;
+    ~Call() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
 
   private:
+    std::lock_guard<std::mutex> alone_;
     H5E_auto2_t function_ = nullptr;
     void* data_ = nullptr;
 };
@@ -91,12 +99,23 @@ struct OpenArray {
 
 }  // namespace
 
+bool has_hdf5() { return true; }
+
 bool is_hdf5(std::string_view bytes) { return bytes.substr(0, 8) == "\x89HDF\r\n\x1a\n"; }
 
 struct Hdf5File::Impl {
+    Impl() = default;
+    ~Impl() {
+        const Call call;
+        arrays.clear();
+        file = {};
+    }
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
     std::string name;
     Id file;
-    std::map<std::string, OpenArray> arrays;  // closed before the file
+    std::map<std::string, OpenArray> arrays;
     std::map<std::string, std::string> refused;
 
     const OpenArray& find(const std::string& array) const {
@@ -130,7 +149,7 @@ struct Hdf5File::Impl {
 };
 
 Hdf5File::Hdf5File(const std::filesystem::path& path) : impl_(std::make_unique<Impl>()) {
-    const Quiet quiet;
+    const Call call;
     impl_->name = path.string();
     require(std::filesystem::exists(path), "cannot open {}: there is no such file", path.string());
     // Boxes are read with exactly the bytes that they need: the library's own reading ahead would read the neighbours' as well.
@@ -167,7 +186,7 @@ std::vector<std::string> Hdf5File::names() const {
 const Hdf5Array& Hdf5File::array(const std::string& name) const { return impl_->find(name).info; }
 
 std::optional<int64_t> Hdf5File::attribute(const std::string& array, const std::string& name) const {
-    const Quiet quiet;
+    const Call call;
     const hid_t dataset = impl_->find(array).dataset.get();
     if (H5Aexists(dataset, name.c_str()) <= 0) return std::nullopt;
     const Id attribute(H5Aopen(dataset, name.c_str(), H5P_DEFAULT), H5Aclose);
@@ -182,7 +201,7 @@ std::optional<int64_t> Hdf5File::attribute(const std::string& array, const std::
 }
 
 void Hdf5File::read(const std::string& name, const Box& box, DType type, void* out) const {
-    const Quiet quiet;
+    const Call call;
     const OpenArray& open = impl_->find(name);
     CONVOY_CHECK(contains(Box::whole(open.info.shape), box), "{}: box {} of \"{}\" {}", impl_->name, to_string(box), name,
                  to_string(open.info.shape));
@@ -207,12 +226,20 @@ Tensor Hdf5File::read(const std::string& name, const Box& box) const {
 }
 
 struct Hdf5Writer::Impl {
+    Impl() = default;
+    ~Impl() {
+        const Call call;
+        file = {};
+    }
+    Impl(const Impl&) = delete;
+    Impl& operator=(const Impl&) = delete;
+
     std::filesystem::path path;
     Id file;
 };
 
 Hdf5Writer::Hdf5Writer(std::filesystem::path path) : impl_(std::make_unique<Impl>()) {
-    const Quiet quiet;
+    const Call call;
     impl_->path = std::move(path);
     constexpr size_t kGrowth = size_t{1} << 20;
     const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -226,7 +253,7 @@ Hdf5Writer::Hdf5Writer(std::filesystem::path path) : impl_(std::make_unique<Impl
 Hdf5Writer::~Hdf5Writer() = default;
 
 void Hdf5Writer::write(const std::string& name, const Tensor& tensor, const Shape& chunk) {
-    const Quiet quiet;
+    const Call call;
     const hid_t type = native(tensor.dtype());
     require(type >= 0, "{}: cannot write \"{}\": HDF5 files here hold f64, f32, i64, i32 or u8, not {}", impl_->path.string(), name,
             name_of(tensor.dtype()));
@@ -248,7 +275,7 @@ void Hdf5Writer::write(const std::string& name, const Tensor& tensor, const Shap
 }
 
 void Hdf5Writer::attribute(const std::string& array, const std::string& name, int64_t value) {
-    const Quiet quiet;
+    const Call call;
     const Id dataset(H5Dopen2(impl_->file.get(), array.c_str(), H5P_DEFAULT), H5Dclose), space(H5Screate(H5S_SCALAR), H5Sclose);
     CONVOY_CHECK(dataset.valid(), "{}: an attribute of \"{}\", which was not written", impl_->path.string(), array);
     const Id attribute(H5Acreate2(dataset.get(), name.c_str(), H5T_NATIVE_INT64, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
@@ -257,7 +284,7 @@ void Hdf5Writer::attribute(const std::string& array, const std::string& name, in
 }
 
 void Hdf5Writer::commit() {
-    const Quiet quiet;
+    const Call call;
     H5Fflush(impl_->file.get(), H5F_SCOPE_GLOBAL);
     const auto size = H5Fget_file_image(impl_->file.get(), nullptr, 0);
     require(size > 0, "{}: cannot make an HDF5 file: {}", impl_->path.string(), last_error());

@@ -1,6 +1,6 @@
 // HDF5 files: arrays by name, read whole or a box at a time, and written. A build without HDF5 has absent_hdf5.cpp, whose functions say so.
 //
-// The library holds a lock of its own, so that threads may read at the same time but do so one after the other.
+// Threads may read at the same time, but in the library they are one after the other.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@
 #include "tensor/tensor.h"
 
 namespace convoy {
+
+// Whether this build has it.
+bool has_hdf5();
 
 // Whether the bytes begin as an HDF5 file does.
 bool is_hdf5(std::string_view bytes);

@@ -18,6 +18,8 @@ JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
+bool has_jpeg() { return false; }
+
 bool is_jpeg(std::string_view bytes) { return bytes.substr(0, 3) == "\xff\xd8\xff"; }
 ImageSize JpegDecoder::size(std::string_view, const std::string& name) { absent(name); }
 ImageSize JpegDecoder::scaled(ImageSize size, int) { return size; }

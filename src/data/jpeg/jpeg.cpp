@@ -100,6 +100,8 @@ JpegDecoder::~JpegDecoder() = default;
 JpegDecoder::JpegDecoder(JpegDecoder&&) noexcept = default;
 JpegDecoder& JpegDecoder::operator=(JpegDecoder&&) noexcept = default;
 
+bool has_jpeg() { return true; }
+
 bool is_jpeg(std::string_view bytes) { return bytes.substr(0, 3) == "\xff\xd8\xff"; }
 
 ImageSize JpegDecoder::size(std::string_view bytes, const std::string& name) {

@@ -9,6 +9,9 @@
 
 namespace convoy {
 
+// Whether this build has it.
+bool has_jpeg();
+
 // Whether the bytes begin as a JPEG file does.
 bool is_jpeg(std::string_view bytes);
 
