@@ -112,9 +112,11 @@ int run_app(int argc, const char* const* argv) {
         "`convoy COMMAND --help` says what a command does, with examples. To begin:\n"
         "  convoy train lenet5 --data mnist\n"
         "  convoy show resnet18 --batch 8");
-    std::vector<Command> commands{add_train(program),   add_eval(program),  add_plan(program),  add_tune(program), add_simulate(program),
-                                  add_profile(program), add_check(program), add_show(program),  add_run(program),  add_grad(program),
-                                  add_report(program),  add_watch(program), add_export(program)};
+    std::vector<Command> commands{add_train(program), add_eval(program)};
+    const Command plan = add_plan(program);
+    commands.insert(commands.end(),
+                    {add_plan_show(*plan.parser), plan, add_tune(program), add_simulate(program), add_profile(program), add_check(program),
+                     add_show(program), add_run(program), add_grad(program), add_report(program), add_watch(program), add_export(program)});
     CLI::App& bench = add_bench(program);
     CLI::App& data = add_data(program);
     commands.insert(commands.end(), {add_bench_step(bench), add_bench_comm(bench), add_bench_conv(bench), add_bench_data(bench),

@@ -18,7 +18,8 @@ Command add_train(CLI::App& program);
 Command add_eval(CLI::App& program);
 Command add_check(CLI::App& program);
 Command add_tune(CLI::App& program);
-Command add_plan(CLI::App& program);
+Command add_plan(CLI::App& program);  // to whose parser this adds itself:
+Command add_plan_show(CLI::App& plan);
 Command add_report(CLI::App& program);
 Command add_watch(CLI::App& program);
 Command add_show(CLI::App& program);

@@ -12,12 +12,12 @@
 
 namespace convoy {
 
-void add_machine_options(CLI::App& parser, MachineOptions& options) {
+void add_machine_options(CLI::App& parser, MachineOptions& options, bool required) {
     parser
         .add_option("--machine", options.machine,
                     fmt::format("A file made by `convoy profile` or by hand, or one of {}", fmt::join(machine_presets(), ", ")))
         ->option_text("FILE|NAME")
-        ->required();
+        ->required(required);
     parser.add_option("--network", options.network, "The link between nodes, by its name in the machine (default: the machine's own)");
     allow_whole(parser.add_option("--per-node", options.per_node, "Ranks on a node (default: one for each device)"), 1);
 }

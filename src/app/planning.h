@@ -18,7 +18,8 @@ struct MachineOptions {
     std::string network;  // name of the link between nodes; empty: the machine's own
     int per_node = 0;     // ranks on a node; 0: as many as it has devices
 };
-void add_machine_options(CLI::App& parser, MachineOptions& options);
+// With --machine required, or where the command has a default for it.
+void add_machine_options(CLI::App& parser, MachineOptions& options, bool required = true);
 
 // The machine of that name or file, changed as the options say. Error with what is wrong, and for a word that is neither the presets there are.
 Machine load_machine(const MachineOptions& options);

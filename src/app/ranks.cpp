@@ -96,8 +96,8 @@ void add_plan_options(CLI::App& parser, RankOptions& options) {
         .add_option("--plan", options.plan,
                     "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, "
                     "channel, filter), data, "
-                    "spatial, hybrid-fc, zero, or a JSON file (default: data)")
-        ->option_text("SPEC|FILE");
+                    "spatial, hybrid-fc, zero, auto (found for this machine), or a JSON file (default: data)")
+        ->option_text("SPEC|FILE|auto");
     add_rank_count(parser, options);
 }
 

@@ -7,6 +7,7 @@
 
 #include <CLI/App.hpp>
 
+#include "app/auto_plan.h"
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
@@ -100,6 +101,16 @@ Graph graph_for(const SimulateArguments& arguments, int64_t batch) {
     return training_graph(known_model(arguments.model).make(shape), {.rule = {.rule = rule_named(arguments.optimizer)}});
 }
 
+UniformPlan plan_of(const Setting& setting, const Graph& graph, const Target& target, int ranks) {
+    const SimulateArguments& arguments = setting.arguments;
+    if (!is_auto(arguments.plan)) return plan_for(plan_choice(spec_for(arguments.plan, ranks), ranks), graph);
+    return {
+        search_plan(graph, setting.machine, target,
+                    {.ranks = ranks, .dtype = dtype_named(arguments.common.dtype), .threads = arguments.common.threads, .explain = false})
+            .best.plan,
+        {}};
+}
+
 Point simulate_point(const Setting& setting, int ranks, bool timeline) {
     const SimulateArguments& arguments = setting.arguments;
     const auto start = std::chrono::steady_clock::now();
@@ -110,8 +121,7 @@ Point simulate_point(const Setting& setting, int ranks, bool timeline) {
     const Graph graph = graph_for(arguments, point.batch);
     const CostModel costs(setting.machine, {.ranks = ranks, .threads = arguments.common.threads});
     const MachineTarget target(setting.machine, costs.threads(0));
-    const PlanChoice choice = plan_choice(spec_for(arguments.plan, ranks), ranks);
-    const UniformPlan uniform = plan_for(choice, graph);
+    const UniformPlan uniform = plan_of(setting, graph, target.target(), ranks);
     const Plan& plan = uniform.plan;
     // Where ranks differ by chance or by name, none stands for another.
     const bool alike = arguments.noise == 0 && arguments.slow.empty();
@@ -326,8 +336,8 @@ Command add_simulate(CLI::App& program) {
     const auto arguments = std::make_shared<SimulateArguments>();
     add_model(*parser, arguments->model)->required();
     add_machine_options(*parser, arguments->machine);
-    parser->add_option("--plan", arguments->plan, "How ranks share the work, as `train` takes it")
-        ->option_text("SPEC|FILE")
+    parser->add_option("--plan", arguments->plan, "How ranks share the work, as `train` takes it; auto is searched for at every point")
+        ->option_text("SPEC|FILE|auto")
         ->capture_default_str();
     parser->add_option("--ranks", arguments->ranks, "Numbers of ranks")->delimiter(',')->capture_default_str();
     parser->add_flag("--weak", arguments->weak, "--batch is for each rank: the work grows with the ranks");

@@ -5,6 +5,7 @@
 
 #include <CLI/App.hpp>
 
+#include "app/auto_plan.h"
 #include "app/command.h"
 #include "app/curves.h"
 #include "app/observers.h"
@@ -18,6 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "exec/share.h"
+#include "train/plan_choice.h"
 #include "train/task.h"
 #include "train/trainer.h"
 
@@ -51,7 +53,17 @@ void require_fresh(const std::string& directory) {
             directory);
 }
 
-TrainConfig configuration(const TrainArguments& arguments, const Ranks& ranks) {
+// The plan that "auto" stands for here: on the machine that was named, or this one.
+void find_plan(const TrainArguments& arguments, const Output& output, TrainConfig& config) {
+    const PlanningMachine on = planning_machine(arguments.machine, config.threads);
+    const TrainConfig whole = open_task(config, Splits::TrainOnly).config;  // with the shape of the data
+    const AutoPlan found = auto_plan(training_graph_of(whole, whole.batch), whole.batch, on,
+                                     {.ranks = config.ranks, .dtype = config.dtype, .threads = config.threads, .explain = false});
+    config.plan = text_of(plan_choice(to_json(found.plan).dump(), config.ranks));
+    output.write(found.words + "\n");
+}
+
+TrainConfig configuration(const TrainArguments& arguments, const Ranks& ranks, const Output& output) {
     if (!arguments.model.empty()) known_model(arguments.model);
     TrainConfig config;
     if (resumes(arguments)) {
@@ -66,6 +78,7 @@ TrainConfig configuration(const TrainArguments& arguments, const Ranks& ranks) {
         require_fresh(config.run_dir);
     }
     require_valid(config);
+    if (is_auto(config.plan)) find_plan(arguments, output, config);
     return config;
 }
 
@@ -176,8 +189,8 @@ class TraceFile : public TrainObserver {
 };
 
 // The first process decides on the configuration: run directories are named by the clock, and made.
-TrainConfig shared_configuration(const TrainArguments& arguments, Ranks& ranks) {
-    const std::string text = ranks.leads() ? to_json(configuration(arguments, ranks)).dump() : "";
+TrainConfig shared_configuration(const TrainArguments& arguments, Ranks& ranks, const Output& output) {
+    const std::string text = ranks.leads() ? to_json(configuration(arguments, ranks, output)).dump() : "";
     return config_from_json(Json::parse(ranks.share(text)));
 }
 
@@ -211,7 +224,7 @@ std::shared_ptr<const Costs> costs_for(const TrainConfig& given, bool resume, Li
 
 int train_command(const TrainArguments& arguments, const std::string& program, Ranks& ranks) {
     const Output output(arguments.common.json, !ranks.leads());
-    const TrainConfig config = shared_configuration(arguments, ranks);
+    const TrainConfig config = shared_configuration(arguments, ranks, output);
     const StopSignals signals(ranks.leads() ? "finishing this step, writing a checkpoint (again to quit at once)" : "");
     TrainStart start;
     TrainResult result;

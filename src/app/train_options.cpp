@@ -198,6 +198,7 @@ std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser) {
     add_common_changes(parser, adder, a);
     add_rank_options(parser, a.ranks);
     add_tuning_changes(parser, adder, a);
+    add_machine_options(parser, a.machine, false);
     return arguments;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/planning.h"
 #include "app/ranks.h"
 #include "app/tuning.h"
 #include "train/config.h"
@@ -22,6 +23,7 @@ struct TrainArguments {
     CommonOptions common;
     RankOptions ranks;
     TuningArguments tuning;
+    MachineOptions machine;  // that a plan is found for
     std::string model, run_dir, resume;
     TrainConfig values;  // what was given; fields that were not are meaningless
     std::string optimizer = "momentum", schedule = "constant";

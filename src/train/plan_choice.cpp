@@ -46,6 +46,8 @@ PlanChoice plan_choice(const std::string& text, int ranks) {
         return {.spec = ranks > 1 ? "data" : "",
                 .fixed = ranks > 1 ? std::nullopt : std::optional(Plan::single()),
                 .ranks = std::max(1, ranks)};
+    // What it stands for is found once there is a graph.
+    if (text == "auto") return {.spec = text, .fixed = std::nullopt, .ranks = std::max(1, ranks)};
     if (is_json(text)) return fixed_choice(parse(text, "the plan"), ranks, "the plan");
     if (is_file(text)) return fixed_choice(parse(read_file(text), text), ranks, fmt::format("the plan in {}", text));
     // Without layers only the words are looked at.
@@ -58,6 +60,8 @@ std::string text_of(const PlanChoice& choice) {
 }
 
 UniformPlan plan_for(const PlanChoice& choice, const Graph& graph) {
+    require(choice.spec != "auto",
+            "plan auto is for train and simulate; `convoy plan MODEL --output plan.json` makes a plan for other commands");
     if (!choice.fixed) return plan_from_spec(choice.spec, choice.ranks, graph);
     std::set<std::string> layers;
     for (const Node& node : graph.nodes()) layers.insert(node.layer);

@@ -15,7 +15,7 @@ struct PlanChoice {
     int ranks = 1;
 };
 
-// `text` is a spec, the path of a JSON file, JSON itself (which is how a configuration keeps a file's plan) or empty: one rank alone, and several
+// `text` is a spec, "auto" (which a command has to replace by the plan that it finds), the path of a JSON file, JSON itself (which is how a configuration keeps a file's plan) or empty: one rank alone, and several
 // by samples. `ranks` may be 0 where the plan says how many it needs; empty needs one then. Error says what is wrong with the text or the file, or
 // that it is for another number of ranks.
 PlanChoice plan_choice(const std::string& text, int ranks);

@@ -27,6 +27,13 @@ TEST_F(PlanChoiceTest, SpecsSayHowManyRanksTheyNeed) {
     EXPECT_EQ(plan_for(plan_choice("", 2), graph_).plan, plan_for(plan_choice("sample:2", 0), graph_).plan);
 }
 
+TEST_F(PlanChoiceTest, AutoWaitsForACommandThatFindsIt) {
+    EXPECT_EQ(plan_choice("auto", 2).ranks, 2);
+    EXPECT_EQ(plan_choice("auto", 0).ranks, 1);
+    EXPECT_EQ(text_of(plan_choice("auto", 2)), "auto");
+    expect_parts(error_of([&] { plan_for(plan_choice("auto", 2), graph_); }), {"auto", "convoy plan MODEL --output"});
+}
+
 TEST_F(PlanChoiceTest, AFileIsKeptAsWhatItHolds) {
     const Plan plan = plan_for(plan_choice("channel:2@x", 0), graph_).plan;
     const auto path = dir_ / "plan.json";
