@@ -43,7 +43,9 @@ Times run_steps(Executor& executor, const SessionOptions& session) {
         const auto start = Clock::now();
         executor.run({session.seed, static_cast<uint32_t>(2 + i)});
         times.steps.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-        const auto events = executor.run_traced({session.seed, static_cast<uint32_t>(2 + i)});
+        TraceLog log;
+        executor.run_traced({session.seed, static_cast<uint32_t>(2 + i)}, log);
+        const std::vector<TraceEvent> events = log.own().events;
         for (size_t k = 0; k < events.size(); ++k) times.instructions[k].push_back(events[k].duration_us * 1e-6);
     }
     return times;
