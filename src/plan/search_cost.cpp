@@ -325,12 +325,17 @@ void GridCosts::add_parameters(const SearchOp& op, const Choice& choice, StepCos
             if (w[a] == kSum) summed |= 1U << a;
         const double local = bytes_of(p.value) / splits(w);
         sum.memory += local * (p.learned() ? 2 + p.slots : 1);
-        if (!p.learned()) continue;
-        Choice as_weights;
-        for (int a = 0; a < axes(); ++a)
-            if (w[a] >= 0) as_weights.label[static_cast<size_t>(a)] = w[a];
-        sum.compute +=
-            kernels_.local(p.update, parts(p.update, as_weights)).seconds * std::min(1.0, local / 1e5);  // small updates are fused
+        // A gradient without an update (a layer looked at by itself) travels all the same.
+        const bool gradient = p.learned() || std::any_of(op.backward.begin(), op.backward.end(),
+                                                         [](const LabelledOp& b) { return takes_weight_gradient(b.op); });
+        if (!gradient) continue;
+        if (p.learned()) {
+            Choice as_weights;
+            for (int a = 0; a < axes(); ++a)
+                if (w[a] >= 0) as_weights.label[static_cast<size_t>(a)] = w[a];
+            sum.compute +=
+                kernels_.local(p.update, parts(p.update, as_weights)).seconds * std::min(1.0, local / 1e5);  // small updates are fused
+        }
         if ((norm && kernels_.global_norm) || summed == 0) continue;
         const StepCost traffic = collective(Collective::Kind::AllReduce, local, summed);
         const double share = std::min(1.0, local / kBucketBytes);

@@ -85,7 +85,7 @@ class PlanSearch(unittest.TestCase):
     def test_ranks_that_nothing_can_use(self):
         text = self.refused("plan", "lenet5", "--batch", 8, "--machine", "v100", "--ranks", 521)
         self.assertIn("521 ranks cannot share", text)
-        self.assertIn("--ranks 520", text.replace("--ranks 512", "--ranks 520"))
+        self.assertIn("--ranks 512", text)
 
     def test_machines_that_make_no_sense(self):
         self.assertIn("did you mean v100", self.refused("plan", "lenet5", "--machine", "v10", "--ranks", 2))
