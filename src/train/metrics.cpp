@@ -52,9 +52,9 @@ std::string table_of(std::string_view lines) {
 
 std::string csv_row(const Json& line) {
     std::string row;
-    for (const std::string_view column : kMetricColumns) {
-        if (&column != kMetricColumns.data()) row += ',';
-        const auto at = line.find(std::string(column));
+    for (size_t c = 0; c < kMetricColumns.size(); ++c) {
+        if (c > 0) row += ',';
+        const auto at = line.find(std::string(kMetricColumns[c]));
         if (at == line.end() || at->is_null()) continue;
         row += at->is_string() ? at->get<std::string>() : at->dump();
     }

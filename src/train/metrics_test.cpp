@@ -74,5 +74,10 @@ TEST_F(MetricsFileTest, AFullDiskIsAnErrorAndLeavesWholeLines) {
     EXPECT_EQ(text(), kFirst);
 }
 
+TEST(Metrics, a_row_of_the_table_has_every_column) {
+    const std::string row = csv_row({{"kind", "step"}, {"step", 3}, {"loss", 0.5}, {"lr", 0.1}, {"unknown", 1}});
+    EXPECT_EQ(row, "step,3,,0.5,,,,,,,0.1,,,,,\n");
+}
+
 }  // namespace
 }  // namespace convoy

@@ -126,7 +126,7 @@ class OutputsTest(unittest.TestCase):
         return self.path / run
 
     def refuse(self, *arguments, naming):
-        done = convoy("train", "lenet5", *SMALL, "--run-dir", self.path / "refused", *arguments)
+        done = convoy("train", "lenet5", *SMALL, "--run-dir", tempfile.mkdtemp(dir=self.path), *arguments)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(naming, done.stderr)
 
@@ -200,7 +200,7 @@ class OutputsTest(unittest.TestCase):
             document = json.loads(trace.read_text())
             complete = [e for e in document["traceEvents"] if e["ph"] == "X"]
             self.assertEqual({e["pid"] for e in complete}, set(range(ranks)))
-            self.assertEqual({document["queues"][e["tid"]] for e in complete}, queues)
+            self.assertLessEqual(queues, {document["queues"][e["tid"]] for e in complete})
             self.assertEqual({e["args"]["step"] for e in complete}, {2, 3})
             for rank in range(ranks):
                 lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in complete if (e["pid"], e["tid"]) == (rank, 0))
