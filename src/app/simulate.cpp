@@ -288,8 +288,9 @@ int simulate_command(const SimulateArguments& arguments) {
                 machine.devices[static_cast<size_t>(machine.nodes[0].device)].name, arguments.plan, arguments.common.dtype);
     const Json work = print_work(setting);
     std::vector<Point> points;
-    for (const int ranks : arguments.ranks) {
-        const bool last = &ranks == &arguments.ranks.back();
+    for (size_t i = 0; i < arguments.ranks.size(); ++i) {
+        const int ranks = arguments.ranks[i];
+        const bool last = i + 1 == arguments.ranks.size();
         try {
             points.push_back(simulate_point(setting, ranks, last && (!arguments.trace.empty() || !arguments.directory.empty())));
         } catch (const UsageError&) {
