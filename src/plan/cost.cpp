@@ -79,10 +79,11 @@ double CostModel::roofline(const KernelShape& shape, DType compute, Rank rank) c
     double bandwidth = d.memory_bandwidth * threads;
     if (node.memory_bandwidth > 0) bandwidth = std::min(bandwidth, node.memory_bandwidth / (seat.ranks_here * node.crowd));
     double speed = rate(d, compute) * threads;
-    if (d.half_elements > 0 && shape.sizes.size() >= 3) {
-        const double results =
-            shape.sizes[shape.sizes.size() - 1] * shape.sizes[shape.sizes.size() - 2] * shape.sizes[shape.sizes.size() - 3];
-        speed *= results / (results + d.half_elements);
+    // Small tensors do not fill a device. A weight gradient is small, but it is summed over what is not: the larger of what is read and made counts.
+    if (d.half_elements > 0 && shape.sizes.size() == 6) {
+        const auto& s = shape.sizes;
+        const double elements = std::max(s[0] * s[1] * s[2], s[3] * s[4] * s[5]);
+        speed *= elements / (elements + d.half_elements);
     }
     return d.launch_seconds + std::max(shape.work / speed, shape.bytes / bandwidth);
 }
