@@ -20,7 +20,7 @@ TEST_F(MnistTest, ReadsNormalisedSamples) {
     const auto labels = put("labels", encode_idx(Tensor::of<uint8_t>({3}, {2, 0, 1})));
     const auto data = open_idx(images, labels, {.name = "tiny", .classes = 3, .transform = {.normalize = {{0.5}, {0.25}}}});
     EXPECT_EQ(data->size(), 3);
-    EXPECT_EQ(data->info(), (DatasetInfo{"tiny", {1, 1, 2}, TargetKind::Class, {}, 3}));
+    EXPECT_EQ(data->info(), (DatasetInfo{"tiny", {1, 1, 2}, TargetKind::Class, {}, 3, {}, "normalize 0.5/0.25"}));
     Tensor input = make_input(data->info(), 3, DType::f64), target = make_target(data->info(), 3, DType::f64);
     target.as<int32_t>()[2] = 77;
     data->read(std::vector<int64_t>{1, 0}, input, target);
@@ -70,7 +70,7 @@ TEST_F(MnistTest, TheRealFiles) {
     const auto test = open_dataset("mnist", Split::Test, {}), train = open_dataset("mnist", Split::Train, {});
     EXPECT_EQ(test->size(), 10000);
     ASSERT_EQ(train->size(), 60000);
-    EXPECT_EQ(train->info(), (DatasetInfo{"mnist", {1, 28, 28}, TargetKind::Class, {}, 10}));
+    EXPECT_EQ(train->info(), (DatasetInfo{"mnist", {1, 28, 28}, TargetKind::Class, {}, 10, {}, "normalize mnist"}));
     std::vector<int64_t> all(60000);
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
     Tensor input = make_input(train->info(), 60000, DType::f32), target = make_target(train->info(), 60000, DType::f32);
