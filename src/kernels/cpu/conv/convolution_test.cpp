@@ -40,7 +40,7 @@ CaseLimits limits_of(const AlgorithmParam& param) {
     if (a == &fft()) limits.kind = Kind::Dense;
     if (a == &winograd_f2() || a == &winograd_f4() || a == &onednn_winograd() || a == &winograd3d()) limits.kind = Kind::Three;
     if (a == &onednn_winograd() || a == &onednn_direct() || a == &onednn_gemm() || a == &winograd3d()) limits.pad_least = 0;
-    if (a == &winograd3d()) limits.multiple = 16;
+    if (a == &winograd3d() || a == &onednn_winograd()) limits.multiple = 16;
     return limits;
 }
 
