@@ -23,16 +23,23 @@ class Hash {
     uint64_t value_ = 0xcbf29ce484222325;
 };
 
-std::map<Rank, uint64_t> signatures(const Graph& graph, const Plan& plan, const PlacedGraph& placed) {
-    std::map<Rank, Hash> hashes;
-    for (size_t v = 0; v < placed.values.size(); ++v) {
-        const PlacedValue& value = placed.values[v];
+// By rank; 0 for one that no grid holds.
+std::vector<uint64_t> signatures(const Graph& graph, const Plan& plan, const PlacedGraph& placed) {
+    Rank highest = 0;
+    for (const Grid& grid : plan.grids) highest = std::max(highest, *std::max_element(grid.ranks.begin(), grid.ranks.end()));
+    std::vector<Hash> hashes(static_cast<size_t>(highest) + 1);
+    std::vector<bool> used(hashes.size());
+    for (size_t g = 0; g < plan.grids.size(); ++g)
+        for (const Rank r : plan.grids[g].ranks) {
+            hashes[static_cast<size_t>(r)].add(static_cast<int64_t>(g));
+            used[static_cast<size_t>(r)] = true;
+        }
+    for (const PlacedValue& value : placed.values) {
+        if (value.boxes.same()) continue;
         const Shape& whole = graph.shape(value.value);
         const Grid& grid = plan.grids[static_cast<size_t>(value.distribution.grid)];
         for (size_t i = 0; i < grid.ranks.size(); ++i) {
-            Hash& hash = hashes[grid.ranks[i]];
-            hash.add(static_cast<int64_t>(v));
-            if (value.boxes.same()) continue;
+            Hash& hash = hashes[static_cast<size_t>(grid.ranks[i])];
             const Box& box = value.boxes[i];
             for (int d = 0; d < box.shape.size(); ++d) {
                 hash.add(box.shape[d]);
@@ -40,8 +47,8 @@ std::map<Rank, uint64_t> signatures(const Graph& graph, const Plan& plan, const 
             }
         }
     }
-    std::map<Rank, uint64_t> result;
-    for (const auto& [rank, hash] : hashes) result.emplace(rank, hash.value());
+    std::vector<uint64_t> result;
+    for (size_t r = 0; r < hashes.size(); ++r) result.push_back(used[r] ? std::max<uint64_t>(1, hashes[r].value()) : 0);
     return result;
 }
 
@@ -51,7 +58,10 @@ std::vector<RankClass> compile_classes(const Graph& graph, const Plan& plan, con
     Compiler compiler(graph, plan, target, options);
     std::vector<RankClass> classes;
     std::map<uint64_t, size_t> known;
-    for (const auto& [rank, signature] : signatures(graph, plan, compiler.placed())) {
+    const auto all = signatures(graph, plan, compiler.placed());
+    for (Rank rank = 0; rank < static_cast<Rank>(all.size()); ++rank) {
+        const uint64_t signature = all[static_cast<size_t>(rank)];
+        if (signature == 0) continue;
         const auto [at, fresh] = known.emplace(signature, classes.size());
         if (fresh) classes.push_back({compiler.program(rank), {}});
         classes[at->second].ranks.push_back(rank);
@@ -62,7 +72,9 @@ std::vector<RankClass> compile_classes(const Graph& graph, const Plan& plan, con
 std::vector<RankClass> compile_all(const Graph& graph, const Plan& plan, const Target& target, const CompileOptions& options) {
     Compiler compiler(graph, plan, target, options);
     std::vector<RankClass> classes;
-    for (const auto& [rank, signature] : signatures(graph, plan, compiler.placed())) classes.push_back({compiler.program(rank), {rank}});
+    const auto all = signatures(graph, plan, compiler.placed());
+    for (Rank rank = 0; rank < static_cast<Rank>(all.size()); ++rank)
+        if (all[static_cast<size_t>(rank)] != 0) classes.push_back({compiler.program(rank), {rank}});
     return classes;
 }
 

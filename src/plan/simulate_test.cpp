@@ -35,7 +35,7 @@ TEST(Simulate, OneRankTakesTheSumOfItsInstructions) {
 }
 
 TEST(Simulate, OverlapLiesBetweenTheLongestQueueAndTheSum) {
-    for (const char* const spec : {"sample:4", "sample:2,height:2", "channel:2@x", "height:4", "zero"}) {
+    for (const char* const spec : {"sample:4", "sample:2,height:2", "channel:4@x", "height:4", "zero"}) {
         const Machine machine = machine_preset("v100");
         const Graph graph = graph_of("resnet18", 8);
         const Plan plan = plan_from_spec(spec, 4, graph).plan;
