@@ -192,9 +192,9 @@ std::string spec_of(const std::string& plan, int ranks) {
 }
 
 void set_rate(Machine& machine) {
-    double best = 0, least = 1;
+    double best = 1e6, least = 1;  // the lowest rate that a machine may have
     for (const KernelSample& s : machine.kernels) {
-        if (s.shape.work > 1e7) best = std::max(best, s.shape.work / s.seconds / s.threads);
+        best = std::max(best, s.shape.work / s.seconds / s.threads);
         least = std::min(least, s.seconds);
     }
     machine.devices[0].rates = {{DType::f32, best, best}};
