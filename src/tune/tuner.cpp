@@ -104,9 +104,9 @@ class Tuner {
   private:
     bool leads() const { return !options_.session.link || options_.session.link->rank() == 0; }
 
-    Program compiled(Rank rank, const Costs* costs) const {
-        return compile(graph_, options_.session.plan, target_,
-                       {.dtype = options_.session.dtype, .rank = rank, .limits = options_.session.limits, .costs = costs});
+    Compiler compiler(const Costs* costs) const {
+        return {
+            graph_, options_.session.plan, target_, {.dtype = options_.session.dtype, .limits = options_.session.limits, .costs = costs}};
     }
     Rank rank() const { return options_.session.link ? options_.session.link->rank() : options_.session.plan.grids[0].ranks[0]; }
     std::vector<Rank> ranks() const {
@@ -126,8 +126,9 @@ class Tuner {
     // The problems of all ranks, each once, with the candidates that might win and are not known yet.
     std::vector<Task> tasks() {
         std::vector<Task> list;
+        Compiler untuned = compiler(nullptr);
         for (const Rank r : ranks()) {
-            const Program program = compiled(r, nullptr);
+            const Program program = untuned.program(r);
             for (const Instruction& in : program.instructions) {
                 const auto* compute = std::get_if<Compute>(&in.action);
                 if (!compute) continue;
@@ -179,9 +180,10 @@ class Tuner {
         constexpr int kMostTurns = 8;
         for (int turn = 0; turn < kMostTurns; ++turn) {
             const HopefulCosts costs(std::make_shared<CostTable>(table_), target_);
+            Compiler hopeful = compiler(&costs);
             bool fresh = false;
             for (const Rank r : ranks()) {
-                const Program program = compiled(r, &costs);
+                const Program program = hopeful.program(r);
                 for (const Instruction& in : program.instructions) {
                     if (!std::holds_alternative<Copy>(in.action)) continue;
                     const CopyProblem copy = copy_of(program, in);
@@ -222,7 +224,7 @@ class Tuner {
 
     void judge() {
         const auto costs = std::make_shared<MeasuredCosts>(result_.table, target_);
-        const Program untuned = compiled(rank(), nullptr), tuned = compiled(rank(), costs.get());
+        const Program untuned = compiler(nullptr).program(rank()), tuned = compiler(costs.get()).program(rank());
         if (leads()) list_choices(untuned, tuned, *costs);
         const std::string before = fingerprint({&untuned}), after = fingerprint({&tuned});
         const std::string key = fingerprint({&untuned, &tuned});
