@@ -60,12 +60,14 @@ class Clocked {
     // Rounds in which all that are still in take turns.
     void rounds(std::vector<Contestant>& contestants) {
         const int repeats = backend_.on_host() ? 1 : 10;
-        constexpr double kFarBehind = 5;
+        // A short run may be slow because something else ran meanwhile, so it takes several to be left behind; one that takes long is not that unlucky.
+        constexpr double kFarBehind = 5, kLong = 0.1;
+        constexpr size_t kSeveral = 3;
         double first = kNever;
         for (Contestant& c : contestants) {  // libraries load and compile what they need when they first run, which does not count
             const double seconds = run(*c.kernel);
             first = std::min(first, seconds);
-            if (seconds <= kFarBehind * first) continue;
+            if (seconds <= kFarBehind * first || seconds < kLong) continue;
             c.times.push_back(seconds);
             c.out = true;
         }
@@ -83,9 +85,11 @@ class Clocked {
                 if (!c.times.empty()) best = std::min(best, c.seconds());
             }
             if (!any) return;
-            // After one round a slow run may have been bad luck; a kernel that is far behind is not.
-            const double margin = round == 0 ? options_.hopeless * options_.hopeless : options_.hopeless;
-            for (Contestant& c : contestants) c.out = c.out || c.seconds() > best * margin;
+            for (Contestant& c : contestants) {
+                if (c.out || c.times.empty()) continue;
+                const double least = *std::min_element(c.times.begin(), c.times.end());
+                c.out = least > best * options_.hopeless && (c.times.size() >= kSeveral || least > kLong);
+            }
         }
     }
 

@@ -17,7 +17,7 @@ struct MeasureOptions {
     int rounds = 7;        // runs that count, at most
     double seconds = 0.3;  // no further round when the runs of a candidate have taken this long; at least one counts
     int threads = 1;       // that the backend computes with: their caches are emptied
-    // A candidate that is slower than the best by this factor after a round takes part in no other.
+    // A candidate whose best run is slower than the best candidate by this factor, after some rounds, takes part in no other.
     double hopeless = 1.25;
 };
 

@@ -62,7 +62,8 @@ TEST(Measure, RanksCandidatesAndLeavesTheSlowBehind) {
     EXPECT_LT(seconds[2], seconds[0]);
     EXPECT_GE(seconds[0], 2e-3);
     EXPECT_GE(seconds[1], 5e-4);
-    EXPECT_EQ(backend.runs["2000"], 2);  // to warm up, and the first round
+    EXPECT_EQ(backend.runs["2000"], 4);  // to warm up, and three rounds
+    EXPECT_EQ(backend.runs["500"], 7);
     EXPECT_TRUE(backend.sane_);
 }
 
