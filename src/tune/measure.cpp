@@ -27,6 +27,36 @@ Tensor ordinary(const Shape& shape, DType type) {
     return type == DType::f32 || type == DType::tf32 ? std::move(tensor) : tensor.to(type);
 }
 
+// Of a maximum pooling, for every output: the first place in its window that is no padding. Gradients write where these say.
+Tensor first_places(const Window& window, const Dims& input, const Shape& shape, DType type) {
+    Tensor wide(shape, DType::i32);
+    const auto places = wide.as<int32_t>();
+    const Shape out = shape.slice(2);
+    for (size_t i = 0; i < places.size(); ++i) {
+        auto rest = static_cast<int64_t>(i);
+        int64_t place = 0, taps = 1;
+        for (int d = out.size() - 1; d >= 0; --d) {
+            const int64_t at = rest % out[d] * window.stride[d] - window.pad_lo[d];
+            rest /= out[d];
+            int64_t k = 0;
+            while (k + 1 < window.kernel[d] && (at + k * window.dilation[d] < 0 || at + k * window.dilation[d] >= input[d])) ++k;
+            place += k * taps;
+            taps *= window.kernel[d];
+        }
+        places[i] = static_cast<int32_t>(place);
+    }
+    return type == DType::i32 ? std::move(wide) : wide.to(type);
+}
+
+// The i-th input of a problem, in this type.
+Tensor input_of(const Problem& problem, size_t i, DType type) {
+    const Shape& shape = problem.tensors[i].shape;
+    for (const ProblemStep& step : problem.steps)
+        if (const auto* pool = std::get_if<MaxPoolGradOp>(&step.op); pool && step.inputs[1] == static_cast<int>(i))
+            return first_places(pool->window, pool->input, shape, type);
+    return ordinary(shape, type);
+}
+
 // What a kernel's operands are, and its runs so far.
 struct Contestant {
     std::unique_ptr<Kernel> kernel;
@@ -131,7 +161,7 @@ Operand Contest::input(size_t i, const Candidate& candidate) {
     operand.data = memory->data();
     if (fresh) {
         memory->fill(0);  // the padding of blocked layouts
-        backend_.upload(ordinary(desc.shape, type), operand);
+        backend_.upload(input_of(problem_, i, type), operand);
     }
     return operand;
 }
