@@ -135,7 +135,7 @@ TEST(PlanReport, RanksTellAboutThemselves) {
     EXPECT_TRUE(expected.contains("one_process"));
     expected.erase("one_process");
     EXPECT_EQ(to_json(report_plan(graph, plan, told)), expected);
-    ASSERT_EQ(compiled.layers.size(), 6U);
+    ASSERT_EQ(compiled.layers.size(), 7U);  // with the loss
     EXPECT_TRUE(compiled.layers[0].from.empty());
     EXPECT_EQ(compiled.layers[3].layer, "add");
     EXPECT_EQ(compiled.layers[3].from, (std::vector<std::string>{"conv2", "relu1"}));
