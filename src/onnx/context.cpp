@@ -62,7 +62,7 @@ void Import::count_folded(int64_t elements) {
 NodeContext::NodeContext(Import& import, const Node& node) : import_(import), node_(node) {
     const std::string base = base_name(import, node);
     layer_ = base;
-    for (int i = 2; !import.layers.insert(layer_).second; ++i) layer_ = fmt::format("{}#{}", base, i);
+    while (import.layers[layer_]++ > 0) layer_ = fmt::format("{}#{}", base, import.layers[base]);
 }
 
 void NodeContext::refuse(const std::string& why) const {

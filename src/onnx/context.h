@@ -29,8 +29,8 @@ struct Import {
     const ImportOptions& options;
     Graph graph;
     std::unordered_map<std::string_view, Item> items;
-    std::set<std::string> layers;  // names in use
-    int64_t folded = 0;            // elements of known values so far
+    std::unordered_map<std::string, int> layers;  // how often each name was wished for
+    int64_t folded = 0;                           // elements of known values so far
 
     // What is folded may not grow beyond what a file of this size can mean.
     void count_folded(int64_t elements);

@@ -62,6 +62,9 @@ void add_initializers(Import& import) {
 }
 
 void add_inputs(Import& import) {
+    constexpr size_t kMost = 1024;  // that are no initialisers: networks have one or a few
+    require(import.file.inputs.size() <= kMost + import.file.initializers.size(), "it has {} inputs, expected at most {}",
+            import.file.inputs.size(), kMost);
     for (const ValueInfo& info : import.file.inputs) {
         const std::string name(info.name);
         require(!name.empty(), "an input has no name");

@@ -1,8 +1,11 @@
 // What an import makes of each family of ops, and what it says when it cannot. That the numbers are right is for tests/onnx.
 #include "onnx/import.h"
 
+#include <random>
+
 #include <gtest/gtest.h>
 
+#include "base/test_count.h"
 #include "onnx/testing.h"
 
 namespace convoy::onnx {
@@ -166,6 +169,50 @@ TEST(OnnxImport, AbsurdSizesAreRefused) {
     TestModel external;
     external.input("x", {1}).tensor("w", DataType::String, {1}, "").node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_NE(error_of(external).find("string"), std::string::npos);
+}
+
+// Damaged files: whatever the damage, an Error or another model. The same for libFuzzer, which goes on for longer, is tests/fuzz/onnx_fuzz.cpp.
+TEST(OnnxImport, DamageIsNeverMoreThanAnError) {
+    TestModel pieces;
+    pieces.input("x", {2, 4, 6, 6})
+        .weight("w", {4, 4, 3, 3}, std::vector<float>(144, 0.1f))
+        .weight("half", {}, {0.5})
+        .weight("c", {4}, {1, 2, 3, 4});
+    pieces.integers("to", {0, -1})
+        .integers("starts", {1, 5})
+        .integers("ends", {3, -100})
+        .integers("steps", {2, -1})
+        .integers("axes", {0, 1});
+    pieces.node("Conv", {"x", "w", "c"}, {"a"}, Attributes().integers("pads", std::vector<int64_t>{1, 1, 1, 1}))
+        .node("Mul", {"a", "half"}, {"b"});
+    pieces.node("BatchNormalization", {"b", "c", "c", "c", "c"}, {"d"})
+        .node("MaxPool", {"d"}, {"e", "i"}, Attributes().integers("kernel_shape", std::vector<int64_t>{2, 2}));
+    pieces.node("Reshape", {"e", "to"}, {"f"})
+        .node("Slice", {"f", "starts", "ends", "axes", "steps"}, {"g"})
+        .node("Softmax", {"g"}, {"y"})
+        .output("y");
+    const std::string whole = pieces.bytes();
+    std::mt19937_64 random(1);
+    const auto below = [&](size_t limit) { return static_cast<size_t>(random() % limit); };
+    int errors = 0;
+    for (int round = 0; round < test_count(3000, 300000); ++round) {
+        std::string bytes = whole;
+        for (size_t change = 0; change <= below(4); ++change) {
+            const size_t at = below(bytes.size());
+            switch (below(4)) {
+                case 0: bytes[at] = static_cast<char>(random()); break;
+                case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8))); break;
+                case 2: bytes.erase(at, 1 + below(8)); break;
+                default: bytes.insert(at, bytes.substr(below(bytes.size()), below(32))); break;
+            }
+        }
+        try {
+            import_graph(parse_model(bytes), bytes, {.mode = NodeMode::Training});
+        } catch (const Error&) {
+            ++errors;
+        }
+    }
+    EXPECT_GT(errors, 100);
 }
 
 }  // namespace

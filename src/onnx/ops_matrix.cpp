@@ -40,9 +40,9 @@ void matmul(NodeContext& c) {
         return c.set(0, c.reshape(y, join(a.slice(0, a.size() - 1), {n})));
     }
     const Shape lead = broadcast_shape(a.slice(0, a.size() - 2), b.slice(0, b.size() - 2));
-    const int64_t batch = numel(lead);
-    const ValueId weight = c.reshape(c.broadcast(c.value(0), join(lead, {m, k})), {batch * m, k, 1});
-    const ValueId x = c.reshape(c.broadcast(c.value(1), join(lead, {k, n})), {1, batch * k, n});
+    const ValueId left = c.broadcast(c.value(0), join(lead, {m, k})), right = c.broadcast(c.value(1), join(lead, {k, n}));
+    const int64_t batch = numel(lead);  // which now is known to be of a size that there can be
+    const ValueId weight = c.reshape(left, {batch * m, k, 1}), x = c.reshape(right, {1, batch * k, n});
     c.set(0, c.reshape(c.add(ConvOp{Window::of({1}), batch}, {x, weight}), join(lead, {m, n})));
 }
 

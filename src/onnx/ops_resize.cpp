@@ -53,6 +53,7 @@ Tensor matrix_of(NodeContext& c, const Rule& rule, const Axis& a) {
     const auto m = matrix.as<double>();
     for (int64_t o = 0; o < a.out; ++o) {
         const double x = source_of(c, rule, a, static_cast<double>(o));
+        if (!std::isfinite(x)) c.refuse(fmt::format("element {} would come from {}", o, x));
         const auto give = [&](double place, double weight) {
             const auto i = static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(a.in - 1)));
             m[static_cast<size_t>(o * a.in + i)] += weight;

@@ -126,6 +126,10 @@ std::vector<SlicePart> slice_parts(NodeContext& c) {
         const int axis = c.axis_in(axes[i], shape.size());
         const int64_t length = shape[axis], step = std::clamp<int64_t>(steps[i], -kLargest, kLargest);
         if (step == 0) c.refuse("a step of 0");
+        if (length == 0) {
+            parts.push_back({axis, 0, step, 0});
+            continue;
+        }
         const auto from_end = [&](int64_t v) { return v < 0 ? std::max(v, -kLargest) + length : std::min(v, kLargest); };
         const int64_t first = std::clamp<int64_t>(from_end(starts[i]), 0, step > 0 ? length : length - 1);
         const int64_t last = std::clamp<int64_t>(from_end(ends[i]), step > 0 ? 0 : -1, length);
@@ -227,7 +231,7 @@ void pad(NodeContext& c) {
     for (int d = 0; d < rank; ++d) {
         for (const auto& [list, at] : {std::pair{&lo, d}, std::pair{&hi, d + rank}}) {
             const int64_t p = pads[static_cast<size_t>(at)];
-            if (std::abs(p) > kLargest || p < -shape[d]) c.refuse(fmt::format("a padding of {}", p));
+            if (p > kLargest || p < -shape[d]) c.refuse(fmt::format("a padding of {}", p));
             list->push_back(p);
         }
     }

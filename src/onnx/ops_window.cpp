@@ -54,6 +54,8 @@ Window window_of(NodeContext& c, const Dims& in, const Dims& kernel) {
 Dims kernel_of(NodeContext& c, int rank) {
     const Shape w = c.shape(1);
     if (w.size() != rank + 2) c.refuse(fmt::format("its weight is {}, expected {} dims", to_string(w), rank + 2));
+    for (const int64_t size : w)
+        if (size < 1 || size > int64_t{1} << 31) c.refuse(fmt::format("its weight is {}", to_string(w)));
     return w.slice(2);
 }
 
@@ -89,6 +91,8 @@ void conv_transpose(NodeContext& c) {
     Dims out;
     const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
     if (!output_shape.empty() && static_cast<int>(output_shape.size()) != rank) c.refuse("output_shape has not one entry per spatial dim");
+    for (const int64_t size : output_shape)
+        if (size < 1 || size > int64_t{1} << 31) c.refuse(fmt::format("output_shape holds {}", size));
     for (int i = 0; i < rank; ++i) {
         const int64_t reach = (in[i] - 1) * w.stride[i] + w.extent(i) + extra[i];
         if (output_shape.empty() && !same) {
