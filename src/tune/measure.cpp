@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <optional>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/random.h"
+#include "program/key.h"
 
 namespace convoy {
 
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kUnusable = 1e6;  // seconds of a kernel that must not be chosen; finite, so that it can be kept
 
 // Positive numbers of ordinary size, so that whatever a kernel does with them (square roots of variances, logarithms) stays finite; integers are zeros,
 // which any index may be.
@@ -87,15 +91,23 @@ class Clocked {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
     }
 
-    // Rounds in which all that are still in take turns.
-    void rounds(std::vector<Contestant>& contestants) {
+    // Rounds in which all that are still in take turns. `sound` says after the first run of each whether it may take part.
+    void rounds(
+        std::vector<Contestant>& contestants, const std::function<bool(size_t)>& sound = [](size_t) { return true; }) {
         const int repeats = backend_.on_host() ? 1 : 10;
         // A short run may be slow because something else ran meanwhile, so it takes several to be left behind; one that takes long is not that unlucky.
         constexpr double kFarBehind = 5, kLong = 0.1;
         constexpr size_t kSeveral = 3;
         double first = kNever;
-        for (Contestant& c : contestants) {  // libraries load and compile what they need when they first run, which does not count
+        for (size_t i = 0; i < contestants.size();
+             ++i) {  // libraries load and compile what they need when they first run, which does not count
+            Contestant& c = contestants[i];
             const double seconds = run(*c.kernel);
+            if (!sound(i)) {
+                c.times.push_back(kUnusable);
+                c.out = true;
+                continue;
+            }
             first = std::min(first, seconds);
             if (seconds <= kFarBehind * first || seconds < kLong) continue;
             c.times.push_back(seconds);
@@ -127,6 +139,31 @@ class Clocked {
     Backend& backend_;
     const MeasureOptions& options_;
     std::optional<CacheSweep> sweep_;
+};
+
+// Memory with a margin on both sides that nobody may write to.
+class Guarded {
+  public:
+    Guarded(Backend& backend, int64_t bytes) : backend_(backend), memory_(backend.allocate(bytes + 2 * kMargin)), bytes_(bytes) {
+        memory_->fill(kMark);  // which also gives it its pages
+    }
+    std::byte* data() { return memory_->data() + kMargin; }
+    bool intact() {
+        if (!backend_.on_host()) return true;
+        const auto whole = [](const std::byte* from) {
+            return std::all_of(from, from + kMargin, [](std::byte b) { return b == std::byte{kMark}; });
+        };
+        return whole(memory_->data()) && whole(data() + bytes_);
+    }
+    void mend() { memory_->fill(kMark); }
+
+  private:
+    static constexpr int64_t kMargin = 4096;
+    static constexpr uint8_t kMark = 0x3c;  // four of them are a small number
+
+    Backend& backend_;
+    std::unique_ptr<Memory> memory_;
+    int64_t bytes_;
 };
 
 }  // namespace
@@ -166,11 +203,11 @@ Operand Contest::input(size_t i, const Candidate& candidate) {
     return operand;
 }
 
-std::unique_ptr<Kernel> Contest::prepare(const Candidate& candidate, void* workspace) {
+std::unique_ptr<Kernel> Contest::prepare(const Candidate& candidate, const std::vector<void*>& outputs, void* workspace) {
     KernelRequest request{.problem = problem_, .algorithm = candidate.algorithm, .workspace = workspace};
     for (size_t i = 0; i < candidate.inputs.size(); ++i) request.inputs.push_back(input(i, candidate));
     for (size_t i = 0; i < candidate.outputs.size(); ++i)
-        request.outputs.push_back({outputs_[i]->data(), problem_.tensors[static_cast<size_t>(problem_.inputs) + i], candidate.outputs[i]});
+        request.outputs.push_back({outputs[i], problem_.tensors[static_cast<size_t>(problem_.inputs) + i], candidate.outputs[i]});
     return backend_.prepare(request);
 }
 
@@ -184,17 +221,22 @@ std::vector<double> Contest::run(const std::vector<Candidate>& candidates) {
             output_bytes[i] = std::max(output_bytes[i], bytes_of(desc.shape, desc.dtype, candidate.outputs[i]));
         }
     }
-    const auto workspace = workspace_bytes > 0 ? backend_.allocate(workspace_bytes) : nullptr;
-    if (workspace) workspace->fill(0);  // so that the first run does not pay for the pages
-    outputs_.clear();
-    for (const int64_t bytes : output_bytes) {
-        outputs_.push_back(backend_.allocate(bytes));
-        outputs_.back()->fill(0);
-    }
+    std::vector<std::unique_ptr<Guarded>> written;  // the outputs, then the workspace
+    for (const int64_t bytes : output_bytes) written.push_back(std::make_unique<Guarded>(backend_, bytes));
+    written.push_back(std::make_unique<Guarded>(backend_, workspace_bytes));
+    std::vector<void*> outputs;
+    for (size_t i = 0; i < output_bytes.size(); ++i) outputs.push_back(written[i]->data());
     std::vector<Contestant> contestants;
     for (const Candidate& candidate : candidates)
-        contestants.push_back({.kernel = prepare(candidate, workspace ? workspace->data() : nullptr)});
-    Clocked(backend_, options_).rounds(contestants);
+        contestants.push_back({.kernel = prepare(candidate, outputs, workspace_bytes > 0 ? written.back()->data() : nullptr)});
+    // In a step a kernel that writes outside its memory would spoil another's.
+    const auto sound = [&](size_t i) {
+        if (std::all_of(written.begin(), written.end(), [](const auto& w) { return w->intact(); })) return true;
+        for (const auto& w : written) w->mend();
+        warn("{} is not used for {}: it writes outside its memory", candidates[i].algorithm, key_of(problem_));
+        return false;
+    };
+    Clocked(backend_, options_).rounds(contestants, sound);
     std::vector<double> seconds;
     for (const Contestant& c : contestants) seconds.push_back(c.seconds());
     return seconds;

@@ -43,18 +43,18 @@ class Contest {
     Contest(Backend& backend, const Problem& problem, const MeasureOptions& options);
     ~Contest();
 
-    // Seconds of each candidate, in order. One that was left behind has the time of the rounds it took part in.
+    // Seconds of each candidate, in order. One that was left behind has the time of the rounds it took part in; one that
+    // writes outside its memory has a time that no other has, and a line on standard error names it.
     std::vector<double> run(const std::vector<Candidate>& candidates);
 
   private:
     Operand input(size_t i, const Candidate& candidate);
-    std::unique_ptr<Kernel> prepare(const Candidate& candidate, void* workspace);
+    std::unique_ptr<Kernel> prepare(const Candidate& candidate, const std::vector<void*>& outputs, void* workspace);
 
     Backend& backend_;
     const Problem& problem_;
     MeasureOptions options_;
     std::map<std::string, std::unique_ptr<Memory>> inputs_;  // by number, layout and type
-    std::vector<std::unique_ptr<Memory>> outputs_;
 };
 
 }  // namespace convoy
