@@ -225,7 +225,7 @@ TEST_F(ReadingTest, CorruptPicturesAreCountedOverAllRanks) {
     EXPECT_EQ(one.epochs[1].skipped, 3);
     const auto two = train_ranks(under(config, "sample:2"));
     EXPECT_GE(two[0]->epochs[1].skipped, 3);
-    for (size_t i = 0; i < one.steps.size(); ++i) EXPECT_NEAR(two[0]->steps[i].loss, one.steps[i].loss, 1e-4) << i;
+    EXPECT_EQ(batches_under(under(config, "sample:2")), batches_under(config));  // with the same pictures in their places
     config.data.strict = true;
     const std::string message = error_of([&] { run(config); });
     EXPECT_TRUE(message.find("03.jpg") != std::string::npos || message.find("08.jpg") != std::string::npos) << message;
