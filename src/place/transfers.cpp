@@ -51,6 +51,7 @@ void add_pieces(const std::vector<Replicas>& sources, const Holding& want, size_
 }
 
 bool meet(const Box& a, const Box& b) {
+    if (a.empty() || b.empty()) return false;  // also where an empty one lies inside the other
     for (int d = 0; d < a.shape.size(); ++d)
         if (a.begin(d) >= b.end(d) || b.begin(d) >= a.end(d)) return false;
     return true;

@@ -68,6 +68,12 @@ TEST(Transfers, ReceiversAreSpreadOverReplicas) {
     EXPECT_EQ(transfers(have, want), (std::vector<Piece>{{0, 2, all}, {1, 3, all}}));
 }
 
+TEST(Transfers, NobodySendsToARankThatWantsNothing) {
+    const Holding have{{0, 1}, {{{0}, {4}}, {{4}, {4}}}}, want{{0, 1, 2}, {{{0}, {8}}, {{2}, {0}}, {{6}, {0}}}};
+    expect_filled_once(have, want);
+    EXPECT_EQ(transfers_of(1, have, want), (std::vector<Piece>{{1, 0, {{4}, {4}}}}));
+}
+
 TEST(Transfers, HalosReachPastTheNeighbour) {
     const Holding have{{0, 1, 2}, {{{0}, {2}}, {{2}, {1}}, {{3}, {2}}}};
     const Holding want{{0, 1, 2}, {{{0}, {4}}, {{0}, {5}}, {{1}, {4}}}};
