@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -189,8 +190,13 @@ def main():
     parser.add_argument("--skip-runtime", action="store_true")
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
-    work = Path(arguments.work)
-    work.mkdir(parents=True, exist_ok=True)
+    Path(arguments.work).mkdir(parents=True, exist_ok=True)
+    runtime, why = (None, "--skip-runtime") if arguments.skip_runtime else make_runtime(Path(arguments.work))
+    with tempfile.TemporaryDirectory(dir=arguments.work) as folder:  # runs side by side do not share files
+        return compare(arguments, Path(folder), runtime, why)
+
+
+def compare(arguments, work, runtime, why):
     chosen = lambda known: [n for n in known if not arguments.names or n in arguments.names]
     bad = []
     print("Exported by PyTorch, imported by us:")
@@ -201,7 +207,6 @@ def main():
         except Exception as error:  # noqa: BLE001: the others are still worth a look
             print(f"{name:20} FAILED: {error}", flush=True)
             bad.append(name)
-    runtime, why = (None, "--skip-runtime") if arguments.skip_runtime else make_runtime(work)
     print(f"Exported by us:{'' if runtime else f' (without onnxruntime: {why})'}")
     for name in chosen(ZOO_MODELS):
         try:
