@@ -48,8 +48,8 @@ std::string size_text(int64_t bytes) {
     return fmt::format("{} B", bytes);
 }
 
-MeasureOptions measure_options(const CommOptions& options) {
-    MeasureOptions result;
+CollectiveMeasureOptions measure_options(const CommOptions& options) {
+    CollectiveMeasureOptions result;
     result.kinds.clear();
     result.bytes.clear();
     for (const auto& name : options.collectives) result.kinds.push_back(traffic_named(name));
@@ -106,7 +106,7 @@ Communicator& neighbours(Link& link, int group_size) {
 }
 
 // All groups of so many neighbours at the same time, as a plan with several axes has them.
-std::vector<CollectiveTime> measure_groups(Link& link, int group_size, const MeasureOptions& options) {
+std::vector<CollectiveTime> measure_groups(Link& link, int group_size, const CollectiveMeasureOptions& options) {
     return merged(link, group_size, measure(neighbours(link, group_size), options));
 }
 
@@ -140,7 +140,7 @@ void print(const Output& output, const std::vector<CollectiveTime>& measured, co
 }
 
 void bench_rank(const CommOptions& options, const Output& output, Link& link) {
-    MeasureOptions with = measure_options(options);
+    CollectiveMeasureOptions with = measure_options(options);
     const CollectiveSetting setting = setting_of(link.transport());
     std::vector<int> sizes;
     for (int size = 2; size <= link.size(); ++size)

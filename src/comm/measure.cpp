@@ -54,7 +54,8 @@ double timed(Communicator& communicator, const std::function<void(int)>& runner,
 }
 
 // All ranks see the same times and so repeat equally often.
-double median_time(Communicator& communicator, const std::function<void(int)>& runner, int at_once, const MeasureOptions& options) {
+double median_time(Communicator& communicator, const std::function<void(int)>& runner, int at_once,
+                   const CollectiveMeasureOptions& options) {
     timed(communicator, runner, at_once);  // the first is paid for by memory and connections
     std::vector<double> times;
     double spent = 0;
@@ -78,7 +79,7 @@ std::vector<Algorithm> wanted(Traffic kind, const std::vector<Algorithm>& asked)
 
 }  // namespace
 
-std::vector<CollectiveTime> measure(Communicator& communicator, const MeasureOptions& options) {
+std::vector<CollectiveTime> measure(Communicator& communicator, const CollectiveMeasureOptions& options) {
     const LabelScope label(communicator.channel(), "measurement");
     const Carrier carrier = options.carrier ? options.carrier : inline_carrier();
     std::vector<CollectiveTime> times;

@@ -23,7 +23,7 @@ struct CollectiveTime {
 constexpr int kMostAtOnce = 16;
 using Carrier = std::function<std::function<void(int times)>(const std::function<void()>& work)>;
 
-struct MeasureOptions {
+struct CollectiveMeasureOptions {
     std::vector<Traffic> kinds = {Traffic::AllReduce, Traffic::ReduceScatter, Traffic::AllGather};
     std::vector<int64_t> bytes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};  // of the whole vector, in f32
     std::vector<Algorithm> algorithms;  // empty: all that the kind has; Auto is what training takes
@@ -34,7 +34,7 @@ struct MeasureOptions {
 };
 
 // Collective over the communicator; every rank gets the same list.
-std::vector<CollectiveTime> measure(Communicator& communicator, const MeasureOptions& options = {});
+std::vector<CollectiveTime> measure(Communicator& communicator, const CollectiveMeasureOptions& options = {});
 
 // Puts the fastest of each (kind, group size, nodes, bytes) into a table; of those within 3 % of it the first in the order of Algorithm.
 CollectiveTable fastest(const std::vector<CollectiveTime>& times);
