@@ -212,12 +212,17 @@ class Check {
 
     // The instruction on the backend, in memory of its own that overlaps as the plan's does.
     std::vector<Tensor> compute(const Instruction& in) {
+        std::map<Place, int64_t> bytes;  // what lies in one place may be larger in one layout than in another
+        for (const auto* list : {&in.outputs, &in.inputs})
+            for (const SlotId id : *list) {
+                int64_t& most = bytes[place(program_.slot(id))];
+                most = std::max(most, program_.slot(id).bytes);
+            }
         std::map<Place, std::unique_ptr<Memory>> memory;
+        for (const auto& [where, most] : bytes) memory[where] = backend_.allocate(most);
         const auto operand = [&](SlotId id) {
             const Slot& slot = program_.slot(id);
-            auto& block = memory[place(slot)];
-            if (!block) block = backend_.allocate(slot.bytes);
-            return Operand{block->data(), slot.desc, slot.layout};
+            return Operand{memory.at(place(slot))->data(), slot.desc, slot.layout};
         };
         KernelRequest request;
         for (const SlotId id : in.outputs) request.outputs.push_back(operand(id));

@@ -474,7 +474,7 @@ class Data(CliTest):
         cut.write_bytes(cut.read_bytes()[:-20])
         self.refused(1, ["train-images-idx3-ubyte.gz"], *self.trains_on(self.dir / "gzip"))
         (self.dir / "empty").mkdir()
-        self.refused(1, ["empty", "train-images-idx3-ubyte"], *self.trains_on(self.dir / "empty"))
+        self.refused(1, ["empty", "-images-idx3-ubyte"], *self.trains_on(self.dir / "empty"))
 
     def test_data_that_do_not_fit_the_model(self):
         data = write_idx_data(self.dir / "tiny", size=4)
