@@ -1,4 +1,5 @@
 // Pooling by the own kernels: maxima, averages, adaptive averages, and their gradients.
+#include <algorithm>
 #include <optional>
 
 #include "kernels/cpu/own.h"
@@ -150,8 +151,11 @@ std::unique_ptr<Kernel> prepare_max_grad(const KernelRequest& request, const Cpu
     const PoolDims dims = window_dims(op_of<MaxPoolGradOp>(p).window, dx.desc.shape, dy.desc.shape);
     const Planes planes(dy.desc.shape, dy.layout);
     const float* const mask = g.mask == kNone ? nullptr : floats(request, g.mask);
-    // Scattering must be sure to hit an input.
-    if (dy.layout.is_plain() && dims[0].all_see() && dims[1].all_see() && dims[2].all_see()) {
+    // Scattering must be sure to hit an input. In a part of a tensor the winner of a window may lie in a neighbour's rows, which look like padding here.
+    const auto hits = [whole = dx.desc.shape == dx.desc.global](const PoolDim& d) {
+        return d.all_see() && (whole || (d.pad <= 0 && (d.out - 1) * d.stride - d.pad + (d.kernel - 1) * d.dilation < d.in));
+    };
+    if (dy.layout.is_plain() && std::all_of(dims.begin(), dims.end(), hits)) {
         vec::PlainMaxArgs args = plain_args(dims);
         args.dy = static_cast<const float*>(dy.data);
         args.dx = static_cast<float*>(dx.data);
