@@ -74,9 +74,14 @@ class TuneTest(RanksTest):
             self.assertTrue(json.loads(out)["choices"])
             self.assertNotIn("ignored", err)
         self.assertEqual(json.loads(self.kept().read_text())["threads"], 1)
-        result, heard = self.tune()
+        # What the eight found together may lead to another choice, with a copy that none of them measured. After that everything is known.
+        for _ in range(3):
+            result, heard = self.tune()
+            self.assertNotIn("ignored", heard)
+            if result["measured"] == 0:
+                break
+            self.assertLess(result["measured"], 10)
         self.assertEqual(result["measured"], 0)
-        self.assertNotIn("ignored", heard)
 
     def test_ranks_agree(self):
         step = ["lenet5", "--batch", "8", "--threads", "1", "--plan", "sample:4,height:2"]
