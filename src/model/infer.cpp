@@ -455,11 +455,10 @@ Types infer_op(const TransposeOp& op, const Types& in) {
     ValueType out = in[0];
     Dims sorted = op.order;
     std::sort(sorted.begin(), sorted.end());
-    for (int i = 0; i < out.shape.size(); ++i) {
-        require(sorted.size() == out.shape.size() && sorted[i] == i, "{} is no order of the dims of {}", to_string(op.order),
-                to_string(in[0].shape));
-        out.shape[i] = in[0].shape[static_cast<int>(op.order[i])];
-    }
+    bool fits = sorted.size() == out.shape.size();
+    for (int i = 0; fits && i < out.shape.size(); ++i) fits = sorted[i] == i;
+    require(fits, "{} is no order of the dims of {}", to_string(op.order), to_string(in[0].shape));
+    for (int i = 0; i < out.shape.size(); ++i) out.shape[i] = in[0].shape[static_cast<int>(op.order[i])];
     return {out};
 }
 

@@ -163,6 +163,9 @@ TEST(OnnxImport, AbsurdSizesAreRefused) {
     TestModel expand;
     expand.input("x", {1, 1}).integers("s", {1 << 30, 1 << 30}).node("Expand", {"x", "s"}, {"y"}).output("y");
     EXPECT_NE(error_of(expand), "");
+    TestModel order;
+    order.input("x", {2, 3}).node("Transpose", {"x"}, {"y"}, Attributes().integers("perm", std::vector<int64_t>{9, 0})).output("y");
+    EXPECT_NE(error_of(order).find("is no order of the dims of 2x3"), std::string::npos);
     TestModel input;
     input.input("x", {huge, 4}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_NE(error_of(input), "");
