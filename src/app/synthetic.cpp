@@ -4,7 +4,7 @@
 
 namespace convoy {
 
-std::map<std::string, Tensor> synthetic_feeds(const Graph& graph, const SyntheticOptions& options) {
+std::map<std::string, Tensor> synthetic_feeds(const Graph& graph, const SyntheticFeedOptions& options) {
     std::map<std::string, Tensor> feeds;
     for (const auto& [name, v] : graph.inputs()) {
         const ValueType& type = graph.value(v).type;

@@ -9,7 +9,7 @@
 
 namespace convoy {
 
-struct SyntheticOptions {
+struct SyntheticFeedOptions {
     int64_t classes = 1;
     double lr = 0.01;
     uint64_t seed = 1;
@@ -17,6 +17,6 @@ struct SyntheticOptions {
 };
 
 // Every input of the graph by name, as a whole tensor: normal numbers in f64, labels in i32, the hyper-parameters.
-std::map<std::string, Tensor> synthetic_feeds(const Graph& graph, const SyntheticOptions& options);
+std::map<std::string, Tensor> synthetic_feeds(const Graph& graph, const SyntheticFeedOptions& options);
 
 }  // namespace convoy
