@@ -1,5 +1,7 @@
 #include "tensor/tensor.h"
 
+#include <sys/mman.h>
+
 #include <bit>
 #include <cmath>
 #include <cstdlib>
@@ -75,10 +77,18 @@ void store(std::byte* data, DType type, int64_t i, double value) {
 
 void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
 
+// Large memory lies in large pages where the system has them: a step goes through all of it in strides that 4 KiB pages cannot be looked up fast enough for.
 Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
-    const size_t rounded = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded ? rounded : kAlignment)));
-    require(data_ != nullptr, "out of memory: {} bytes were wanted at once", bytes);
+    constexpr size_t kLargePage = size_t{2} << 20;
+    const auto wanted = static_cast<size_t>(bytes);
+    const size_t alignment = wanted >= 2 * kLargePage ? kLargePage : kAlignment;
+    const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
+    void* memory = nullptr;
+    require(::posix_memalign(&memory, alignment, rounded ? rounded : kAlignment) == 0, "out of memory: {} bytes were wanted at once",
+            bytes);
+    data_.reset(static_cast<std::byte*>(memory));
+    // What the last large page would take beyond the end stays in small ones. A system that refuses has small pages only, which is no error.
+    if (alignment == kLargePage) ::madvise(memory, wanted / kLargePage * kLargePage, MADV_HUGEPAGE);
 }
 
 Tensor::Tensor(Shape shape, DType type) : shape_(shape), dtype_(type), buffer_(convoy::numel(shape) * size_of(type)) {
