@@ -69,7 +69,7 @@ double MeasuredCosts::seconds(const Problem& problem, const Candidate& candidate
 
 double MeasuredCosts::copy_seconds(const CopyProblem& copy) const {
     const auto found = table_->copies.find(key_of(copy));
-    return found != table_->copies.end() ? found->second : estimated_copy_seconds(copy, copy_bytes_per_second_);
+    return copy_weight_ * (found != table_->copies.end() ? found->second : estimated_copy_seconds(copy, copy_bytes_per_second_));
 }
 
 }  // namespace convoy

@@ -14,6 +14,7 @@ namespace convoy {
 // A whole step, compiled with measured costs and without.
 struct Verdict {
     double untuned_seconds = 0, tuned_seconds = 0;
+    double ratio() const { return tuned_seconds / untuned_seconds; }
     bool better() const { return tuned_seconds < untuned_seconds; }
     bool operator==(const Verdict&) const = default;
 };
@@ -33,11 +34,12 @@ Json to_json(const CostTable& table);
 CostTable cost_table_from_json(const Json& json);
 
 // Costs as measured. A problem of which nothing was measured has the target's estimates; a candidate that was left out when others of its problem were
-// measured was not worth it, and costs no less than the slowest of them.
+// measured was not worth it, and costs no less than the slowest of them. Copies count `copy_weight` times: between the kernels of a step one costs more than
+// alone, by what it drives out of the caches, and a choice that changes layouts only where that pays well is worth a try of its own.
 class MeasuredCosts : public Costs {
   public:
-    MeasuredCosts(std::shared_ptr<const CostTable> table, const Target& target)
-        : table_(std::move(table)), copy_bytes_per_second_(target.copy_bytes_per_second()) {}
+    MeasuredCosts(std::shared_ptr<const CostTable> table, const Target& target, double copy_weight = 1)
+        : table_(std::move(table)), copy_bytes_per_second_(target.copy_bytes_per_second()), copy_weight_(copy_weight) {}
     double seconds(const Problem& problem, const Candidate& candidate) const override;
     double copy_seconds(const CopyProblem& copy) const override;
     const CostTable& table() const { return *table_; }
@@ -45,6 +47,7 @@ class MeasuredCosts : public Costs {
   private:
     std::shared_ptr<const CostTable> table_;
     double copy_bytes_per_second_;
+    double copy_weight_;
 };
 
 }  // namespace convoy

@@ -222,27 +222,42 @@ class Tuner {
 
     // --- The whole -------------------------------------------------------------------------------------------------------------------
 
+    // Two choices compete with the untuned one: the best by the measurements, and the best when copies between layouts count several times.
     void judge() {
-        const auto costs = std::make_shared<MeasuredCosts>(result_.table, target_);
-        const Program untuned = compiler(nullptr).program(rank()), tuned = compiler(costs.get()).program(rank());
-        if (leads()) list_choices(untuned, tuned, *costs);
-        const std::string before = fingerprint({&untuned}), after = fingerprint({&tuned});
-        const std::string key = fingerprint({&untuned, &tuned});
-        // The first rank's programs are named; others', which follow from the same table, are not looked at.
-        const std::string word = share_text(options_.session.link, 0, before == after && ranks().size() == 1 ? "same" : key);
-        if (word == "same") return;
-        auto known = table_.verdicts.find(word);
-        const bool raced = known == table_.verdicts.end();
-        if (raced) {
-            if (leads()) tell("the tuned step against the untuned one");
-            SessionOptions with = options_.session;
-            with.costs = costs;
-            known = table_.verdicts.emplace(word, race(graph_, options_.session, with, options_.race_seconds)).first;
+        const Program untuned = compiler(nullptr).program(rank());
+        const std::string before = fingerprint({&untuned});
+        std::set<std::string> met{before};
+        std::optional<Program> shown;
+        constexpr double kCopyWeights[] = {1, 4};
+        for (const double weight : kCopyWeights) {
+            const auto costs = std::make_shared<MeasuredCosts>(result_.table, target_, weight);
+            Program tuned = compiler(costs.get()).program(rank());
+            // The first rank's programs are named; others', which follow from the same table, are not looked at.
+            const bool fresh = met.insert(fingerprint({&tuned})).second || ranks().size() > 1;
+            const std::string word = share_text(options_.session.link, 0, fresh ? fingerprint({&untuned, &tuned}) : "known");
+            if (!shown) shown = tuned;
+            if (word == "known") continue;
+            const Verdict verdict = verdict_on(word, costs);
+            if (result_.verdict && verdict.ratio() >= result_.verdict->ratio()) continue;
+            result_.verdict = verdict;
+            result_.costs = verdict.better() ? costs : nullptr;
+            shown = std::move(tuned);
         }
-        result_.verdict = known->second;
-        if (result_.verdict->better()) result_.costs = costs;
+        if (leads()) list_choices(untuned, *shown, MeasuredCosts(result_.table, target_));
         result_.table = std::make_shared<CostTable>(table_);
-        if (leads() && raced) keep();
+    }
+
+    Verdict verdict_on(const std::string& name, const std::shared_ptr<const Costs>& costs) {
+        const auto known = table_.verdicts.find(name);
+        if (known != table_.verdicts.end()) return known->second;
+        if (leads()) tell("a tuned step against the untuned one");
+        SessionOptions with = options_.session;
+        with.costs = costs;
+        const Verdict verdict = race(graph_, options_.session, with, options_.race_seconds);
+        table_.verdicts.emplace(name, verdict);
+        raced_ = true;
+        if (leads()) keep();
+        return verdict;
     }
 
     void list_choices(const Program& untuned, const Program& tuned, const MeasuredCosts& costs) {
@@ -308,7 +323,7 @@ class Tuner {
     // A cache that cannot be written costs time later, nothing else.
     void keep() {
         kept_ = Clock::now();
-        if (!options_.cache || (result_.measured == 0 && !result_.verdict)) return;
+        if (!options_.cache || (result_.measured == 0 && !raced_)) return;
         try {
             table_ = options_.cache->add(table_);
         } catch (const Error& e) {
@@ -326,6 +341,7 @@ class Tuner {
     CostTable table_;
     std::set<std::string> seen_;  // the problems of all ranks
     Tuning result_;
+    bool raced_ = false;
     const Clock::time_point begin_ = Clock::now();
     Clock::time_point kept_ = begin_;
 };
