@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <thread>
 
-#include <time.h>
 #include <unistd.h>
 #include <CLI/App.hpp>
+#include <ctime>
 
 #include "app/command.h"
 #include "app/machine.h"

@@ -1,5 +1,7 @@
 #include "app/search_report.h"
 
+#include <cmath>
+
 #include <algorithm>
 
 #include "app/table.h"
@@ -10,7 +12,7 @@ namespace {
 
 std::string ms(double seconds) {
     const double value = 1e3 * seconds;
-    return value >= 1000 ? grouped(static_cast<int64_t>(value + 0.5)) : fmt::format("{:.3g}", value);
+    return value >= 1000 ? grouped(std::llround(value)) : fmt::format("{:.3g}", value);
 }
 std::string gib(int64_t bytes) { return fmt::format("{:.3g} GiB", static_cast<double>(bytes) / (1 << 30)); }
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
