@@ -15,6 +15,7 @@
 #include "app/build_info.h"
 #include "app/command.h"
 #include "app/options.h"
+#include "app/parser.h"
 #include "base/error.h"
 #include "base/suggest.h"
 
@@ -112,15 +113,16 @@ int run_app(int argc, const char* const* argv) {
         "`convoy COMMAND --help` says what a command does, with examples. To begin:\n"
         "  convoy train lenet5 --data mnist\n"
         "  convoy show resnet18 --batch 8");
-    std::vector<Command> commands{add_train(program), add_eval(program)};
-    const Command plan = add_plan(program);
+    Parser parser(program);
+    std::vector<Command> commands{add_train(parser), add_eval(parser)};
+    const Command plan = add_plan(parser);
     commands.insert(commands.end(),
-                    {add_plan_show(*plan.parser), plan, add_tune(program), add_simulate(program), add_profile(program), add_check(program),
-                     add_show(program), add_run(program), add_grad(program), add_report(program), add_watch(program), add_export(program)});
-    CLI::App& bench = add_bench(program);
-    CLI::App& data = add_data(program);
+                    {add_plan_show(*plan.parser), plan, add_tune(parser), add_simulate(parser), add_profile(parser), add_check(parser),
+                     add_show(parser), add_run(parser), add_grad(parser), add_report(parser), add_watch(parser), add_export(parser)});
+    Parser& bench = add_bench(parser);
+    Parser& data = add_data(parser);
     commands.insert(commands.end(), {add_bench_step(bench), add_bench_comm(bench), add_bench_conv(bench), add_bench_data(bench),
-                                     add_data_show(data), add_data_make(data), add_info(program), add_version(program)});
+                                     add_data_show(data), add_data_make(data), add_info(parser), add_version(parser)});
     try {
         program.parse(argc, argv);
         if (!program.get_subcommands().empty()) return run_command(commands);

@@ -4,12 +4,11 @@
 #include <cctype>
 #include <numeric>
 
-#include <CLI/App.hpp>
-
 #include "app/collective_cache.h"
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
 #include "base/log.h"
@@ -203,8 +202,8 @@ int bench_comm(const CommOptions& options) {
 
 }  // namespace
 
-Command add_bench_comm(CLI::App& group) {
-    CLI::App* parser = group.add_subcommand("comm", "");
+Command add_bench_comm(Parser& group) {
+    Parser* parser = group.add_subcommand("comm", "");
     auto options = std::make_shared<CommOptions>();
     add_json(*parser, options->common);
     add_rank_count(*parser, options->ranks);

@@ -5,13 +5,12 @@
 #include <filesystem>
 #include <set>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/conv_spec.h"
 #include "app/machine.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "base/random.h"
 #include "base/suggest.h"
@@ -235,8 +234,8 @@ std::vector<ConvSpec> specs_of(const ConvOptions& options) {
 
 }  // namespace
 
-Command add_bench_conv(CLI::App& group) {
-    CLI::App* parser = group.add_subcommand("conv", "Time every convolution algorithm");
+Command add_bench_conv(Parser& group) {
+    Parser* parser = group.add_subcommand("conv", "Time every convolution algorithm");
     auto options = std::make_shared<ConvOptions>();
     parser->add_option("CONVOLUTION", options->problem, "A word such as n16c64h56w56f64k3s1p1, or a file with one on each line")
         ->option_text(" ");

@@ -1,12 +1,11 @@
 // How fast samples are read, decoded and transformed, without a network.
 #include <chrono>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "data/open_dataset.h"
 #include "data/prefetch.h"
@@ -65,8 +64,8 @@ int bench(const BenchDataArguments& a) {
 
 }  // namespace
 
-Command add_bench_data(CLI::App& group) {
-    CLI::App* const parser = group.add_subcommand("data", "");
+Command add_bench_data(Parser& group) {
+    Parser* const parser = group.add_subcommand("data", "");
     describe(*parser,
              "Measure how fast samples are read.\n"
              "Files are read, decoded and transformed as `train` does it, in a random order, but nothing is computed with them.",

@@ -6,12 +6,11 @@
 
 #include <sys/resource.h>
 #include <unistd.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
 #include "app/tuning.h"
@@ -242,16 +241,17 @@ int bench_step(const BenchOptions& options) {
 
 }  // namespace
 
-Command add_bench_step(CLI::App& group) {
-    CLI::App* parser = group.add_subcommand("step", "Time a training step");
+Command add_bench_step(Parser& group) {
+    Parser* parser = group.add_subcommand("step", "Time a training step");
     auto options = std::make_shared<BenchOptions>();
     add_model(*parser, options->model)->required();
     add_common(*parser, options->common, "32");
     add_rank_options(*parser, options->ranks);
     add_tuning(*parser, options->tuning);
-    parser->add_option("--traffic", options->traffic, "Traffic between ranks: beside the computation, serial, or none (wrong results)")
-        ->check(CLI::IsMember(kTrafficModes))
-        ->capture_default_str();
+    allow_only(
+        parser->add_option("--traffic", options->traffic, "Traffic between ranks: beside the computation, serial, or none (wrong results)")
+            ->capture_default_str(),
+        {"beside", "serial", "none"});
     parser->add_option("--seconds", options->seconds, "Measure for this long")->capture_default_str();
     allow_whole(parser->add_option("--group", options->group, "Look at the clock after so many steps (default: 10 on a GPU, else 1)"), 1);
     parser->add_flag("--profile", options->profile, "Say where the time goes, by kind of instruction");

@@ -1,11 +1,10 @@
 // A user's proof that a plan computes what one process computes.
 #include <algorithm>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/ranks.h"
 #include "app/synthetic.h"
 #include "app/table.h"
@@ -111,8 +110,8 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
 
 }  // namespace
 
-Command add_check(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("check", "");
+Command add_check(Parser& program) {
+    Parser* const parser = program.add_subcommand("check", "");
     describe(
         *parser,
         "Check that a plan computes what one process computes.\n"

@@ -3,40 +3,38 @@
 
 #include <functional>
 
-namespace CLI {
-class App;
-}
-
 namespace convoy {
 
+class Parser;
+
 struct Command {
-    CLI::App* parser;
+    Parser* parser;
     std::function<int()> run;  // returns the exit code; throws Error, or UsageError when the command line is to blame
 };
 
-Command add_train(CLI::App& program);
-Command add_eval(CLI::App& program);
-Command add_check(CLI::App& program);
-Command add_tune(CLI::App& program);
-Command add_plan(CLI::App& program);  // to whose parser this adds itself:
-Command add_plan_show(CLI::App& plan);
-Command add_report(CLI::App& program);
-Command add_watch(CLI::App& program);
-Command add_show(CLI::App& program);
-Command add_profile(CLI::App& program);
-Command add_simulate(CLI::App& program);
-Command add_run(CLI::App& program);
-Command add_grad(CLI::App& program);
-Command add_export(CLI::App& program);
-CLI::App& add_bench(CLI::App& program);  // to which these add themselves:
-Command add_bench_step(CLI::App& bench);
-Command add_bench_comm(CLI::App& bench);
-Command add_bench_conv(CLI::App& bench);
-Command add_bench_data(CLI::App& bench);
-CLI::App& add_data(CLI::App& program);  // to which these add themselves:
-Command add_data_show(CLI::App& data);
-Command add_data_make(CLI::App& data);
-Command add_info(CLI::App& program);
-Command add_version(CLI::App& program);
+Command add_train(Parser& program);
+Command add_eval(Parser& program);
+Command add_check(Parser& program);
+Command add_tune(Parser& program);
+Command add_plan(Parser& program);  // to whose parser this adds itself:
+Command add_plan_show(Parser& plan);
+Command add_report(Parser& program);
+Command add_watch(Parser& program);
+Command add_show(Parser& program);
+Command add_profile(Parser& program);
+Command add_simulate(Parser& program);
+Command add_run(Parser& program);
+Command add_grad(Parser& program);
+Command add_export(Parser& program);
+Parser& add_bench(Parser& program);  // to which these add themselves:
+Command add_bench_step(Parser& bench);
+Command add_bench_comm(Parser& bench);
+Command add_bench_conv(Parser& bench);
+Command add_bench_data(Parser& bench);
+Parser& add_data(Parser& program);  // to which these add themselves:
+Command add_data_show(Parser& data);
+Command add_data_make(Parser& data);
+Command add_info(Parser& program);
+Command add_version(Parser& program);
 
 }  // namespace convoy

@@ -1,12 +1,11 @@
-#include <CLI/App.hpp>
-
 #include "app/command.h"
+#include "app/parser.h"
 
 namespace convoy {
 
-CLI::App& add_data(CLI::App& program) {
-    CLI::App* group = program.add_subcommand("data", "Look at datasets");
-    group->require_subcommand(1);
+Parser& add_data(Parser& program) {
+    Parser* group = program.add_subcommand("data", "Look at datasets");
+    group->require_subcommand(1, 1);
     return *group;
 }
 

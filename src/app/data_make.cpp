@@ -8,12 +8,11 @@
 #include <thread>
 
 #include <unistd.h>
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
 
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "base/file.h"
 #include "data/hdf5/hdf5.h"
@@ -179,8 +178,8 @@ int data_make(const MakeArguments& arguments) {
 
 }  // namespace
 
-Command add_data_make(CLI::App& group) {
-    CLI::App* const parser = group.add_subcommand("make", "Make a dataset to try things on");
+Command add_data_make(Parser& group) {
+    Parser* const parser = group.add_subcommand("make", "Make a dataset to try things on");
     const auto arguments = std::make_shared<MakeArguments>();
     MakeArguments& a = *arguments;
     describe(*parser,
@@ -201,8 +200,7 @@ Command add_data_make(CLI::App& group) {
         parser->add_option("--size", a.size, "Pixels of the shorter side, or voxels of each side (default: 128, 64, 32)")->option_text("S"),
         1);
     allow_whole(parser->add_option("--channels", a.channels, "Of fields: ages of the same waves (default: 1)")->option_text("C"), 1);
-    allow_whole(parser->add_option("--quality", a.quality, "Of shapes: JPEG's, 1 to 100 (default: 90)")->option_text("Q"), 1);
-    parser->get_option("--quality")->check(CLI::Range(1, 100));
+    allow_whole(parser->add_option("--quality", a.quality, "Of shapes: JPEG's, 1 to 100 (default: 90)")->option_text("Q"), 1, 100);
     parser->add_option("--seed", a.seed, "(default: 1)")->option_text("N");
     allow_whole(parser->add_option("--threads", a.threads, "(default: all cores)")->option_text("N"), 1);
     add_json(*parser, a.common);

@@ -1,10 +1,10 @@
 // Says what a dataset is, and draws a few of its samples.
-#include <CLI/App.hpp>
 
 #include "app/command.h"
 #include "app/contact_sheet.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "data/open_dataset.h"
 
@@ -74,8 +74,8 @@ int show(const ShowArguments& a) {
 
 }  // namespace
 
-Command add_data_show(CLI::App& data) {
-    CLI::App* const parser = data.add_subcommand("show", "");
+Command add_data_show(Parser& data) {
+    Parser* const parser = data.add_subcommand("show", "");
     describe(*parser,
              "Say what a dataset is, and draw a few of its samples.\n"
              "What kind it is is seen from the files: pictures in a folder for each class, IDX, CIFAR, npy, npz, HDF5 or tar shards. With "

@@ -1,11 +1,10 @@
 // Loss and accuracy of a trained network on a dataset.
 #include <filesystem>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/signals.h"
@@ -24,7 +23,7 @@ struct EvalArguments {
     int64_t samples = 0, resize = 0;
     int data_workers = 0;
     bool strict = false;
-    const CLI::App* parser = nullptr;
+    const Parser* parser = nullptr;
 
     bool given(const char* option) const { return parser->count(option) > 0; }
 };
@@ -152,8 +151,8 @@ int eval(const EvalArguments& arguments, Ranks& ranks) {
 
 }  // namespace
 
-Command add_eval(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("eval", "");
+Command add_eval(Parser& program) {
+    Parser* const parser = program.add_subcommand("eval", "");
     describe(*parser,
              "Evaluate a trained network: its loss and accuracy on a dataset.\n"
              "A run directory brings its model, its data and its newest checkpoint; a model by name takes its weights from --weights or\n"

@@ -1,11 +1,10 @@
 // A model or the result of a run as an ONNX file.
 #include <filesystem>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "onnx/export.h"
 #include "train/weights.h"
@@ -63,8 +62,8 @@ int export_command(const ExportArguments& arguments) {
 
 }  // namespace
 
-Command add_export(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("export", "");
+Command add_export(Parser& program) {
+    Parser* const parser = program.add_subcommand("export", "");
     describe(
         *parser,
         "Write a model with its weights as an ONNX file.\n"

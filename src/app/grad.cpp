@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/forward.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "data/safetensors.h"
 #include "model/autodiff.h"
@@ -91,8 +90,8 @@ int grad(const GradOptions& options) {
 
 }  // namespace
 
-Command add_grad(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("grad", "");
+Command add_grad(Parser& program) {
+    Parser* const parser = program.add_subcommand("grad", "");
     describe(
         *parser,
         "Compute the loss and the gradient of every parameter on inputs from files.\n"

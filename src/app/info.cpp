@@ -1,13 +1,12 @@
 // What this build and this machine have: the first thing to look at when something is slow or missing.
 #include <filesystem>
 
-#include <CLI/App.hpp>
-
 #include "app/build_info.h"
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "data/open_dataset.h"
 
@@ -94,8 +93,8 @@ void print(const Output& output, const MachineInfo& machine) {
 
 }  // namespace
 
-Command add_info(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("info", "");
+Command add_info(Parser& program) {
+    Parser* const parser = program.add_subcommand("info", "");
     describe(
         *parser,
         "Say what this build and this machine have.\n"

@@ -4,16 +4,15 @@
 #include <cmath>
 #include <cstdlib>
 
-#include <CLI/App.hpp>
-
 #include "app/machine.h"
+#include "app/parser.h"
 #include "base/suggest.h"
 
 namespace convoy {
 
 namespace {
 
-std::string shape_fault(std::string& text) {
+std::string shape_fault(const std::string& text) {
     try {
         parse_dims(text);
         return "";
@@ -25,44 +24,39 @@ std::string shape_fault(std::string& text) {
 }  // namespace
 
 // CLI11 reads "0x10" or "1e3" for numbers in ways of its own, and lets a negative one wrap around; these take what they say and nothing else.
-void allow_whole(CLI::Option* option, int64_t low) {
-    option->check(CLI::Validator(
-        [low](std::string& text) {
-            const bool digits = !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
-            if (digits && std::stoll(text) >= low) return std::string();
-            return fmt::format("expected a whole number of at least {}, found \"{}\"", low, text);
-        },
-        ""));
+void allow_whole(Option* option, int64_t low, int64_t high) {
+    option->check([low, high](const std::string& text) {
+        const bool digits = !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
+        if (digits && std::stoll(text) >= low && std::stoll(text) <= high) return std::string();
+        const std::string most = high < std::numeric_limits<int64_t>::max() ? fmt::format(" and at most {}", high) : "";
+        return fmt::format("expected a whole number of at least {}{}, found \"{}\"", low, most, text);
+    });
 }
 
-void allow_real(CLI::Option* option, const RealRange& range) {
-    option->check(CLI::Validator(
-        [range](std::string& text) {
-            char* end = nullptr;
-            const double value = std::strtod(text.c_str(), &end);
-            const bool number = !text.empty() && *end == '\0' && std::isfinite(value);
-            if (number && value >= range.low && value <= range.high && !(range.open && value == range.low)) return std::string();
-            const std::string low = fmt::format("{} {}", range.open ? "above" : "of at least", range.low);
-            const std::string high = range.high < 1e300 ? fmt::format(" and at most {}", range.high) : "";
-            return fmt::format("expected a number {}{}, found \"{}\"", low, high, text);
-        },
-        ""));
+void allow_real(Option* option, const RealRange& range) {
+    option->check([range](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool number = !text.empty() && *end == '\0' && std::isfinite(value);
+        if (number && value >= range.low && value <= range.high && !(range.open && value == range.low)) return std::string();
+        const std::string low = fmt::format("{} {}", range.open ? "above" : "of at least", range.low);
+        const std::string high = range.high < 1e300 ? fmt::format(" and at most {}", range.high) : "";
+        return fmt::format("expected a number {}{}, found \"{}\"", low, high, text);
+    });
 }
 
-void allow_only(CLI::Option* option, const std::vector<std::string>& known) {
-    option->check(CLI::Validator(
-        [known](std::string& text) {
-            if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
-            return fmt::format("expected one of {}; found \"{}\"{}", fmt::join(known, ", "), text, did_you_mean(text, known));
-        },
-        ""));
+void allow_only(Option* option, const std::vector<std::string>& known) {
+    option->check([known](const std::string& text) {
+        if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
+        return fmt::format("expected one of {}; found \"{}\"{}", fmt::join(known, ", "), text, did_you_mean(text, known));
+    });
 }
 
-void add_json(CLI::App& parser, CommonOptions& options) {
+void add_json(Parser& parser, CommonOptions& options) {
     parser.add_option("--json", options.json, "Write the result as JSON to this file; - for standard output")->option_text("FILE|-");
 }
 
-void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch) {
+void add_common(Parser& parser, CommonOptions& options, const std::string& batch) {
     add_json(parser, options);
     auto* threads =
         parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)");
@@ -78,35 +72,35 @@ void add_common(CLI::App& parser, CommonOptions& options, const std::string& bat
     allow_whole(parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0);
     parser.add_option("--input", options.input, "Shape of one input, such as 3x64x64 (default: the model's own)")
         ->option_text("SHAPE")
-        ->check(CLI::Validator(shape_fault, ""));
+        ->check(shape_fault);
     auto* classes = parser.add_option("--classes", options.classes, "Classes, or outputs of a regression (default: the model's own)");
     allow_whole(classes->option_text("K"), 1);
     allow_whole(parser.add_option("--batch", options.batch, fmt::format("Samples in a batch (default: {})", batch))->option_text("B"), 1);
 }
 
-void add_weights(CLI::App& parser, std::string& weights) {
+void add_weights(Parser& parser, std::string& weights) {
     parser.add_option("--weights", weights, "A safetensors file, or the directory of a run or checkpoint")->option_text("FILE|DIR");
 }
 
-CLI::Option* add_optimizer(CLI::App& parser, std::string& optimizer) {
+Option* add_optimizer(Parser& parser, std::string& optimizer) {
     const std::vector<std::string> known{"sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw", "lars", "lamb"};
     auto* option = parser.add_option("--optimizer", optimizer, fmt::format("{} (default: momentum)", fmt::join(known, ", ")));
     allow_only(option->option_text("NAME"), known);
     return option;
 }
 
-CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches) {
+Option* add_micro_batches(Parser& parser, int& micro_batches) {
     auto* option =
         parser.add_option("--micro-batches", micro_batches, "Compute a step in so many parts, which needs less memory (default: 1)");
     allow_whole(option->option_text("M"), 1);
     return option;
 }
 
-CLI::Option* add_model(CLI::App& parser, std::string& model) {
+Option* add_model(Parser& parser, std::string& model) {
     return parser.add_option("MODEL", model, "A model by name (`convoy show` lists them), or an .onnx file")->option_text(" ");
 }
 
-void describe(CLI::App& parser, const std::string& purpose, const std::string& examples) {
+void describe(Parser& parser, const std::string& purpose, const std::string& examples) {
     parser.description(purpose + "\n");
     parser.footer("Examples:\n" + examples);
 }

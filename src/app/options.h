@@ -11,12 +11,10 @@
 #include "model/model.h"
 #include "onnx/model_source.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace convoy {
+
+class Option;
+class Parser;
 
 // The command line is to blame: exit code 2.
 class UsageError : public Error {
@@ -37,27 +35,27 @@ struct CommonOptions {
 };
 
 // --json alone, for commands that compute nothing.
-void add_json(CLI::App& parser, CommonOptions& options);
+void add_json(Parser& parser, CommonOptions& options);
 // All of them. `batch` says what the batch is when it is not given, for the help text.
-void add_common(CLI::App& parser, CommonOptions& options, const std::string& batch);
+void add_common(Parser& parser, CommonOptions& options, const std::string& batch);
 // The positional argument MODEL.
-CLI::Option* add_model(CLI::App& parser, std::string& model);
+Option* add_model(Parser& parser, std::string& model);
 // Options that only some commands have.
-void add_weights(CLI::App& parser, std::string& weights);
-CLI::Option* add_optimizer(CLI::App& parser, std::string& optimizer);
-CLI::Option* add_micro_batches(CLI::App& parser, int& micro_batches);
+void add_weights(Parser& parser, std::string& weights);
+Option* add_optimizer(Parser& parser, std::string& optimizer);
+Option* add_micro_batches(Parser& parser, int& micro_batches);
 // A paragraph on what the command is for, whose first line stands alone in the list of commands, and examples, one to a line.
-void describe(CLI::App& parser, const std::string& purpose, const std::string& examples);
+void describe(Parser& parser, const std::string& purpose, const std::string& examples);
 // Refuses a value of the option that is not one of these, with a suggestion.
-void allow_only(CLI::Option* option, const std::vector<std::string>& known);
-// Refuses what is not a whole number of at least `low`.
-void allow_whole(CLI::Option* option, int64_t low);
+void allow_only(Option* option, const std::vector<std::string>& known);
+// Refuses what is not a whole number from `low` to `high`.
+void allow_whole(Option* option, int64_t low, int64_t high = std::numeric_limits<int64_t>::max());
 // Refuses what is not a number from `low` to `high`; with `open`, `low` itself too.
 struct RealRange {
     double low, high = std::numeric_limits<double>::max();
     bool open = false;
 };
-void allow_real(CLI::Option* option, const RealRange& range);
+void allow_real(Option* option, const RealRange& range);
 
 // The best backend that is ready here and computes in this type: a GPU before the processor before the reference.
 std::string best_backend(DType dtype);

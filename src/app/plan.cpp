@@ -3,12 +3,11 @@
 #include <charconv>
 #include <cmath>
 
-#include <CLI/App.hpp>
-
 #include "app/auto_plan.h"
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/search_report.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -149,8 +148,8 @@ int find(const FindArguments& arguments) {
 
 }  // namespace
 
-Command add_plan(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("plan", "");
+Command add_plan(Parser& program) {
+    Parser* const parser = program.add_subcommand("plan", "");
     describe(*parser,
              "Find the fastest plan for a model on a machine, and say why.\n"
              "Every layer may be split by samples, depth, height, width, channels and filters, on every shape of grid; the best plans are "
@@ -187,7 +186,7 @@ Command add_plan(CLI::App& program) {
     parser->add_flag("--what-if", a->what_if, "Also say which layers would gain from groups or more filters");
     add_optimizer(*parser, a->optimizer);
     add_common(*parser, a->common, "4, or one for each rank");
-    CLI::Option* const batch = parser->get_option("--batch");
+    Option* const batch = parser->get_option("--batch");
     parser->remove_option(batch);
     parser->add_option("--batch", a->batches, "Samples of a step, or a list to choose from (default: 4, or one for each rank)")
         ->option_text("N[,N...]");

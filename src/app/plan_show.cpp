@@ -1,10 +1,9 @@
 // Plans on paper: `plan show` says what a plan makes of a model.
 #include <algorithm>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
 #include "model/autodiff.h"
@@ -90,8 +89,8 @@ int show(const PlanArguments& arguments) {
 
 }  // namespace
 
-Command add_plan_show(CLI::App& plan) {
-    CLI::App* const parser = plan.add_subcommand("show", "");
+Command add_plan_show(Parser& plan) {
+    Parser* const parser = plan.add_subcommand("show", "");
     describe(
         *parser,
         "Show what a plan makes of a model, without running it.\n"

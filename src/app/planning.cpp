@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 
-#include <CLI/App.hpp>
-
 #include "app/options.h"
+#include "app/parser.h"
 #include "base/file.h"
 #include "base/suggest.h"
 #include "plan/roofline_target.h"
 
 namespace convoy {
 
-void add_machine_options(CLI::App& parser, MachineOptions& options, bool required) {
+void add_machine_options(Parser& parser, MachineOptions& options, bool required) {
     parser
         .add_option("--machine", options.machine,
                     fmt::format("A file made by `convoy profile` or by hand, or one of {}", fmt::join(machine_presets(), ", ")))

@@ -7,11 +7,9 @@
 #include "kernels/backend.h"
 #include "plan/machine.h"
 
-namespace CLI {
-class App;
-}
-
 namespace convoy {
+
+class Parser;
 
 struct MachineOptions {
     std::string machine;  // a file or a preset
@@ -19,7 +17,7 @@ struct MachineOptions {
     int per_node = 0;     // ranks on a node; 0: as many as it has devices
 };
 // With --machine required, or where the command has a default for it.
-void add_machine_options(CLI::App& parser, MachineOptions& options, bool required = true);
+void add_machine_options(Parser& parser, MachineOptions& options, bool required = true);
 
 // The machine of that name or file, changed as the options say. Error with what is wrong, and for a word that is neither the presets there are.
 Machine load_machine(const MachineOptions& options);

@@ -7,13 +7,13 @@
 #include <thread>
 
 #include <unistd.h>
-#include <CLI/App.hpp>
 #include <ctime>
 
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/profile_step.h"
 #include "app/ranks.h"
 #include "app/table.h"
@@ -322,8 +322,8 @@ int profile(const ProfileOptions& options) {
 
 }  // namespace
 
-Command add_profile(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("profile", "");
+Command add_profile(Parser& program) {
+    Parser* const parser = program.add_subcommand("profile", "");
     describe(
         *parser,
         "Measure this machine, for `simulate` and `plan`.\n"

@@ -5,10 +5,9 @@
 #include <cmath>
 #include <thread>
 
-#include <CLI/App.hpp>
-
 #include "app/collective_cache.h"
 #include "app/machine.h"
+#include "app/parser.h"
 #include "comm/launch.h"
 #include "comm/thread_world.h"
 #include "exec/share.h"
@@ -91,7 +90,7 @@ int run_launched(Limit limit, const std::function<int(Ranks&)>& command) {
 
 }  // namespace
 
-void add_plan_options(CLI::App& parser, RankOptions& options) {
+void add_plan_options(Parser& parser, RankOptions& options) {
     parser
         .add_option("--plan", options.plan,
                     "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, "
@@ -101,13 +100,13 @@ void add_plan_options(CLI::App& parser, RankOptions& options) {
     add_rank_count(parser, options);
 }
 
-void add_rank_count(CLI::App& parser, RankOptions& options) {
+void add_rank_count(Parser& parser, RankOptions& options) {
     allow_whole(parser.add_option("--ranks", options.ranks, "Ranks, as threads of this process (default: as many as the plan needs, or 1)")
                     ->option_text("R"),
                 1);
 }
 
-void add_hang_timeout(CLI::App& parser, RankOptions& options) {
+void add_hang_timeout(Parser& parser, RankOptions& options) {
     allow_real(
         parser
             .add_option("--hang-timeout", options.hang_timeout, "Seconds that a rank waits for others before the run ends (default: 300)")
@@ -115,7 +114,7 @@ void add_hang_timeout(CLI::App& parser, RankOptions& options) {
         {.low = 0, .high = 1e6, .open = true});
 }
 
-void add_rank_options(CLI::App& parser, RankOptions& options) {
+void add_rank_options(Parser& parser, RankOptions& options) {
     add_plan_options(parser, options);
     add_hang_timeout(parser, options);
 }

@@ -10,23 +10,21 @@
 #include "exec/link.h"
 #include "train/plan_choice.h"
 
-namespace CLI {
-class App;
-}
-
 namespace convoy {
+
+class Parser;
 
 struct RankOptions {
     int ranks = 0;     // 0: as many as the launcher started, or the plan needs
     std::string plan;  // as plan_choice takes it
     double hang_timeout = 300;
 };
-void add_rank_count(CLI::App& parser, RankOptions& options);
-void add_hang_timeout(CLI::App& parser, RankOptions& options);
+void add_rank_count(Parser& parser, RankOptions& options);
+void add_hang_timeout(Parser& parser, RankOptions& options);
 // --plan and --ranks, for commands that only look at plans.
-void add_plan_options(CLI::App& parser, RankOptions& options);
+void add_plan_options(Parser& parser, RankOptions& options);
 // Those and --hang-timeout.
-void add_rank_options(CLI::App& parser, RankOptions& options);
+void add_rank_options(Parser& parser, RankOptions& options);
 
 class Ranks {
   public:

@@ -5,13 +5,11 @@
 #include <functional>
 #include <mutex>
 
-#include <CLI/App.hpp>
-#include <CLI/Validators.hpp>
-
 #include "app/build_info.h"
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/signals.h"
 #include "app/table.h"
 #include "base/file.h"
@@ -143,8 +141,8 @@ int watch(const WatchOptions& options) {
 
 }  // namespace
 
-Command add_report(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("report", "");
+Command add_report(Parser& program) {
+    Parser* const parser = program.add_subcommand("report", "");
     describe(
         *parser,
         "Write a page about a run or a simulation.\n"
@@ -162,8 +160,8 @@ Command add_report(CLI::App& program) {
     return {parser, [options] { return report(*options); }};
 }
 
-Command add_watch(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("watch", "");
+Command add_watch(Parser& program) {
+    Parser* const parser = program.add_subcommand("watch", "");
     describe(*parser,
              "Serve the page of a run while it trains.\n"
              "The page follows the run by itself. Only this machine can reach it unless --host says otherwise.",
@@ -171,9 +169,8 @@ Command add_watch(CLI::App& program) {
              "  convoy watch runs/demo --port 9000");
     const auto options = std::make_shared<WatchOptions>();
     parser->add_option("RUN_DIR", options->directory, "The directory of a run")->required();
-    parser->add_option("--port", options->server.port, "Where to listen; 0: any port that is free")
-        ->check(CLI::Range(0, 65535))
-        ->capture_default_str();
+    allow_whole(parser->add_option("--port", options->server.port, "Where to listen; 0: any port that is free")->capture_default_str(), 0,
+                65535);
     parser->add_option("--host", options->server.host, "Address to listen on; 0.0.0.0 lets other machines in")->capture_default_str();
     return {parser, [options] { return watch(*options); }};
 }

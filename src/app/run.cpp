@@ -1,12 +1,11 @@
 // A model's answer to inputs from a file.
 #include <chrono>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/forward.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "data/npy.h"
 #include "train/weights.h"
@@ -54,8 +53,8 @@ int run(const RunOptions& options) {
 
 }  // namespace
 
-Command add_run(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("run", "");
+Command add_run(Parser& program) {
+    Parser* const parser = program.add_subcommand("run", "");
     describe(*parser,
              "Run a model forwards on inputs from a file.\n"
              "In evaluation mode, on a NumPy file whose first dim is the batch and whose other dims are the shape of an input; the output "

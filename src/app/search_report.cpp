@@ -1,8 +1,7 @@
 #include "app/search_report.h"
 
-#include <cmath>
-
 #include <algorithm>
+#include <cmath>
 
 #include "app/table.h"
 

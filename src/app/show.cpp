@@ -2,11 +2,10 @@
 #include <map>
 #include <set>
 
-#include <CLI/App.hpp>
-
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "model/autodiff.h"
 #include "model/cost.h"
@@ -161,8 +160,8 @@ int show(const ShowOptions& options) {
 
 }  // namespace
 
-Command add_show(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("show", "");
+Command add_show(Parser& program) {
+    Parser* const parser = program.add_subcommand("show", "");
     describe(*parser,
              "Show a model: its layers, what they cost, and the memory a step needs.\n"
              "For each layer the shape of its output, parameters, work and bytes; for the whole its depth, its parallelism and the memory "

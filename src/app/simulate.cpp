@@ -5,12 +5,11 @@
 #include <filesystem>
 #include <map>
 
-#include <CLI/App.hpp>
-
 #include "app/auto_plan.h"
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/planning.h"
 #include "app/plot.h"
 #include "app/ranks.h"
@@ -323,8 +322,8 @@ int simulate_command(const SimulateArguments& arguments) {
 
 }  // namespace
 
-Command add_simulate(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("simulate", "");
+Command add_simulate(Parser& program) {
+    Parser* const parser = program.add_subcommand("simulate", "");
     describe(
         *parser,
         "Simulate training steps on a machine on paper.\n"

@@ -3,13 +3,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include <CLI/App.hpp>
-
 #include "app/auto_plan.h"
 #include "app/command.h"
 #include "app/curves.h"
 #include "app/observers.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/progress.h"
 #include "app/signals.h"
 #include "app/table.h"
@@ -264,8 +263,8 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
 
 }  // namespace
 
-Command add_train(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("train", "");
+Command add_train(Parser& program) {
+    Parser* const parser = program.add_subcommand("train", "");
     describe(
         *parser,
         "Train a model on a dataset.\n"

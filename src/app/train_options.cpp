@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include <CLI/App.hpp>
+#include "app/parser.h"
 
 namespace convoy {
 
@@ -11,29 +11,29 @@ namespace {
 // Adds an option whose value is stored in `values` by the parser and put into a configuration by `change`.
 class Adder {
   public:
-    Adder(CLI::App& parser, const std::shared_ptr<TrainArguments>& arguments) : parser_(parser), arguments_(*arguments) {}
+    Adder(Parser& parser, const std::shared_ptr<TrainArguments>& arguments) : parser_(parser), arguments_(*arguments) {}
 
     template <class T>
-    CLI::Option* add(const std::string& name, T TrainConfig::*field, const std::string& text, const std::string& help) {
+    Option* add(const std::string& name, T TrainConfig::*field, const std::string& text, const std::string& help) {
         return add(name, arguments_.values.*field, text, help,
                    [this_ = &arguments_, field](TrainConfig& c) { c.*field = this_->values.*field; });
     }
     template <class T>
-    CLI::Option* add(const std::string& name, T& value, const std::string& text, const std::string& help,
-                     std::function<void(TrainConfig&)> change) {
-        CLI::Option* const option = parser_.add_option(name, value, help)->option_text(text);
+    Option* add(const std::string& name, T& value, const std::string& text, const std::string& help,
+                std::function<void(TrainConfig&)> change) {
+        Option* const option = parser_.add_option(name, value, help)->option_text(text);
         arguments_.changes.emplace_back(option, std::move(change));
         return option;
     }
     void flag(const std::string& name, bool& value, const std::string& help, std::function<void(TrainConfig&)> change) {
         arguments_.changes.emplace_back(parser_.add_flag(name, value, help), std::move(change));
     }
-    void changes_by(const CLI::Option* option, std::function<void(TrainConfig&)> change) {
+    void changes_by(const Option* option, std::function<void(TrainConfig&)> change) {
         arguments_.changes.emplace_back(option, std::move(change));
     }
 
   private:
-    CLI::App& parser_;
+    Parser& parser_;
     TrainArguments& arguments_;
 };
 
@@ -72,7 +72,7 @@ void add_data(Adder& adder, TrainArguments& a) {
                 1);
 }
 
-void add_optimizer_options(CLI::App& parser, Adder& adder, TrainArguments& a) {
+void add_optimizer_options(Parser& parser, Adder& adder, TrainArguments& a) {
     adder.changes_by(add_optimizer(parser, a.optimizer), [&](TrainConfig& c) { c.optimizer.rule.rule = rule_named(a.optimizer); });
     UpdateRule& rule = a.values.optimizer.rule;
     allow_real(adder.add("--momentum", rule.momentum, "X", "Of momentum, nesterov, rmsprop and lars (default: 0.9; rmsprop: 0)",
@@ -109,7 +109,7 @@ void add_schedule(Adder& adder, TrainArguments& a) {
         1);
 }
 
-void add_run(CLI::App& parser, Adder& adder, TrainArguments& a) {
+void add_run(Parser& parser, Adder& adder, TrainArguments& a) {
     parser.add_option("--run-dir", a.run_dir, "Where metrics, configuration and checkpoints go (default: runs/MODEL-TIME)")
         ->option_text("DIR");
     a.resume_option =
@@ -128,11 +128,11 @@ void add_transfer(Adder& adder) {
          {std::tuple{"--skip", &TrainConfig::skip,
                      "With --init: tensors to leave at their random values, e.g. \"fc.*\" for another number of classes"},
           std::tuple{"--freeze", &TrainConfig::freeze, "Parameters that are not learned, e.g. \"layer1.*\"; they cost no gradient"}})
-        adder.add(name, field, "PATTERN", help)->allow_extra_args(false)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        adder.add(name, field, "PATTERN", help)->take_all();
 }
 
 // What is written beside the run's own files.
-void add_outputs(CLI::App& parser, TrainArguments& a) {
+void add_outputs(Parser& parser, TrainArguments& a) {
     parser.add_flag("--tensorboard", a.tensorboard,
                     "Also write an event file with scalars, examples, and histograms of parameters and gradients");
     parser.add_option("--trace", a.trace, "Write some steps of all ranks as a trace that Chrome's tracing page opens")->option_text("FILE");
@@ -141,7 +141,7 @@ void add_outputs(CLI::App& parser, TrainArguments& a) {
 }
 
 // Options that all commands have: as changes of a configuration.
-void add_common_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
+void add_common_changes(Parser& parser, Adder& adder, TrainArguments& a) {
     add_common(parser, a.common, "64");
     const CommonOptions& common = a.common;
     adder.changes_by(parser.get_option("--threads"), [&](TrainConfig& c) { c.threads = common.threads; });
@@ -154,7 +154,7 @@ void add_common_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
     adder.changes_by(parser.get_option("--batch"), [&](TrainConfig& c) { c.batch = common.batch; });
 }
 
-void add_tuning_changes(CLI::App& parser, Adder& adder, TrainArguments& a) {
+void add_tuning_changes(Parser& parser, Adder& adder, TrainArguments& a) {
     add_tuning(parser, a.tuning);
     adder.changes_by(parser.get_option("--tune"), [&](TrainConfig& c) { c.tune = a.tuning.tune; });
     adder.changes_by(parser.get_option("--numerics"), [&](TrainConfig& c) { c.limits.numerics = limits_of(a.tuning).numerics; });
@@ -179,7 +179,7 @@ double usual_rate(Rule rule) {
 
 }  // namespace
 
-std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser) {
+std::shared_ptr<TrainArguments> add_train_options(Parser& parser) {
     const auto arguments = std::make_shared<TrainArguments>();
     TrainArguments& a = *arguments;
     Adder adder(parser, arguments);

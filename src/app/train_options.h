@@ -12,12 +12,10 @@
 #include "app/tuning.h"
 #include "train/config.h"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace convoy {
+
+class Option;
+class Parser;
 
 struct TrainArguments {
     CommonOptions common;
@@ -32,13 +30,13 @@ struct TrainArguments {
     bool tensorboard = false;
     std::string trace;  // a file; empty: none
     int64_t trace_steps = 3;
-    const CLI::Option* resume_option = nullptr;
+    const Option* resume_option = nullptr;
 
     // In the order in which they are to be applied; those whose option was given.
-    std::vector<std::pair<const CLI::Option*, std::function<void(TrainConfig&)>>> changes;
+    std::vector<std::pair<const Option*, std::function<void(TrainConfig&)>>> changes;
 };
 
-std::shared_ptr<TrainArguments> add_train_options(CLI::App& parser);
+std::shared_ptr<TrainArguments> add_train_options(Parser& parser);
 
 bool resumes(const TrainArguments& arguments);
 // The directory to go on in. UsageError when none was named.

@@ -1,8 +1,8 @@
 // Chooses the fastest kernels and layouts for a model's step, by measuring, and shows what was chosen and what it gains.
-#include <CLI/App.hpp>
 
 #include "app/command.h"
 #include "app/output.h"
+#include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
 #include "app/tuning.h"
@@ -102,8 +102,8 @@ int tune_command(const TuneArguments& arguments, Ranks& ranks) {
 
 }  // namespace
 
-Command add_tune(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("tune", "");
+Command add_tune(Parser& program) {
+    Parser* const parser = program.add_subcommand("tune", "");
     describe(*parser,
              "Choose the fastest kernels and layouts for a model by measuring.\n"
              "Every way to compute each part of the training step is timed, on the shapes that the plan gives to the ranks; algorithms and "

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include <CLI/App.hpp>
-
 #include "app/build_info.h"
 #include "app/machine.h"
 #include "app/options.h"
+#include "app/parser.h"
 #include "app/table.h"
 #include "base/log.h"
 
@@ -42,7 +41,7 @@ bool is_convolution(const Problem& problem) {
 
 }  // namespace
 
-void add_limits(CLI::App& parser, TuningArguments& arguments) {
+void add_limits(Parser& parser, TuningArguments& arguments) {
     allow_only(parser
                    .add_option("--numerics", arguments.numerics,
                                "exact: plain sums only; fast: also Winograd's and Fourier's methods, which lose digits (default: fast)")
@@ -54,7 +53,7 @@ void add_limits(CLI::App& parser, TuningArguments& arguments) {
         0);
 }
 
-void add_tuning(CLI::App& parser, TuningArguments& arguments) {
+void add_tuning(Parser& parser, TuningArguments& arguments) {
     parser.add_flag("--tune", arguments.tune, "Measure kernels first, where that was not done before, and use the fastest");
     add_limits(parser, arguments);
 }

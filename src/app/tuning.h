@@ -6,11 +6,9 @@
 #include "app/output.h"
 #include "tune/tuner.h"
 
-namespace CLI {
-class App;
-}
-
 namespace convoy {
+
+class Parser;
 
 struct TuningArguments {
     bool tune = false;
@@ -18,9 +16,9 @@ struct TuningArguments {
     int64_t workspace_limit = -1;  // none
 };
 // --numerics and --workspace-limit.
-void add_limits(CLI::App& parser, TuningArguments& arguments);
+void add_limits(Parser& parser, TuningArguments& arguments);
 // Those and --tune.
-void add_tuning(CLI::App& parser, TuningArguments& arguments);
+void add_tuning(Parser& parser, TuningArguments& arguments);
 Limits limits_of(const TuningArguments& arguments);
 
 // Tunes the step for this machine, with the user's cache; says on standard error how far it is. All ranks call it together.

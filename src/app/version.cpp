@@ -1,14 +1,13 @@
-#include <CLI/App.hpp>
-
 #include "app/build_info.h"
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/parser.h"
 
 namespace convoy {
 
-Command add_version(CLI::App& program) {
-    CLI::App* const parser = program.add_subcommand("version", "Print the version");
+Command add_version(Parser& program) {
+    Parser* const parser = program.add_subcommand("version", "Print the version");
     const auto options = std::make_shared<CommonOptions>();
     add_json(*parser, *options);
     return {parser, [options] {
