@@ -68,8 +68,9 @@ inline std::vector<Tensor> reference_outputs(const Problem& problem, const std::
     return {tensors.begin() + problem.inputs, tensors.begin() + problem.inputs + problem.outputs};
 }
 
-// Distance of all elements, relative to the norm; those that are equal, as infinities can be, are at no distance.
-inline double distance(const Tensor& found, const Tensor& expected) {
+// Distance of all elements, relative to the norm; those that are equal, as infinities can be, are at no distance. The norm counts as if elements were no
+// smaller than `usual`, because sums that happen to cancel are no less exact for that.
+inline double distance(const Tensor& found, const Tensor& expected, double usual = 0) {
     double difference = 0, norm = 0;
     for (int64_t i = 0; i < found.numel(); ++i) {
         const double a = element(found, i), b = element(expected, i);
@@ -80,7 +81,9 @@ inline double distance(const Tensor& found, const Tensor& expected) {
         difference += (a - b) * (a - b);
         norm += b * b;
     }
-    return difference == 0 ? 0 : std::sqrt(difference) / std::max(std::sqrt(norm), 1e-30);
+    return difference == 0
+               ? 0
+               : std::sqrt(difference) / std::max({std::sqrt(norm), usual * std::sqrt(static_cast<double>(found.numel())), 1e-30});
 }
 
 }  // namespace convoy::op_testing

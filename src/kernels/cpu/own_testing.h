@@ -89,6 +89,7 @@ inline Tensor taken(const TensorDesc& desc, const std::vector<int64_t>& offsets,
 
 struct Check {
     double tolerance = 2e-6;
+    double usual = 0;  // size of an element; smaller ones may have the errors of such
     StepContext context{.seed = 7, .step = 3};
     int number = 0;     // of the case: decides which numbers of threads and sizes of blocks are tried
     int64_t block = 0;  // the only size of blocks; 0: both
@@ -182,10 +183,10 @@ class CandidateRun {
     CpuContext context_;
 };
 
-inline void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& expected, double tolerance) {
+inline void expect_close(const std::vector<Tensor>& found, const std::vector<Tensor>& expected, double tolerance, double usual = 0) {
     for (size_t i = 0; i < found.size(); ++i) {
         const bool exact = !is_floating(found[i].dtype());
-        EXPECT_LE(distance(found[i], expected[i]), exact ? 0 : tolerance) << "output " << i;
+        EXPECT_LE(distance(found[i], expected[i], usual), exact ? 0 : tolerance) << "output " << i;
     }
 }
 
@@ -206,7 +207,7 @@ inline void expect_agreement(const Implementation& implementation, const Problem
                 EXPECT_GT(candidate.seconds, 0);
                 CandidateRun run(implementation, problem, candidate, context, inputs);
                 const auto found = run(check.context);
-                expect_close(found, expected, check.tolerance);
+                expect_close(found, expected, check.tolerance, check.usual);
                 EXPECT_EQ(run(check.context), found) << "not the same bits again";
                 for (const auto& [output, input] : candidate.in_place) {
                     SCOPED_TRACE(fmt::format("output {} in the place of input {}", output, input));

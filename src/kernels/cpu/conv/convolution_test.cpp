@@ -65,7 +65,8 @@ TEST_P(EveryAlgorithm, AgreesWithTheReference) {
         Draw d(name, number);
         const ConvCase c = draw_case(d, limits_of(param));
         const auto [problem, inputs] = problem_of(d, c, param.direction);
-        Check check{.tolerance = bound(*param.algorithm), .number = number, .block = needs_avx512 ? 16 : 0};
+        // Operands are normal numbers, so that one product has a size of about 1.
+        Check check{.tolerance = bound(*param.algorithm), .usual = 1, .number = number, .block = needs_avx512 ? 16 : 0};
         bool offered = true;
         for (const CpuContext& context : check.contexts()) offered = offered && !implementation->candidates(problem, context).empty();
         if (!offered) continue;
@@ -164,6 +165,9 @@ TEST(ConvolutionRefusals, SayWhy) {
     EXPECT_EQ(refusal_of(direct(), square(3, 4, 23)), "the window has more than 512 elements");
     EXPECT_EQ(refusal_of(onednn_direct(), cropped), "the input is cropped");
     EXPECT_EQ(refusal_of(onednn_gemm(), cropped), "the input is cropped");
+    const Window wide{{3}, {3}, {2}, {2}, {3}};  // of a single element, which the second tap alone meets
+    const ConvCase narrow{wide, 1, {1, 8, 1}, {16, 8, 3}, {1, 16, 1}};
+    EXPECT_EQ(refusal_of(onednn_gemm(), narrow), "part of the window never meets the input");
     EXPECT_EQ(refusal_of(onednn_winograd(), square(16, 16, 5)), "the window is not 3x3");
     EXPECT_EQ(refusal_of(onednn_winograd(), strided), "the stride is not 1");
     EXPECT_EQ(refusal_of(onednn_winograd(), dilated), "the window is dilated");

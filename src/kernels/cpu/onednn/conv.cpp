@@ -29,8 +29,19 @@ std::vector<Variant> variants(Method method, const ConvView& view, const CpuCont
     }
 }
 
+// Whether some row of the window's elements lies on padding for every output.
+bool partly_unused(const ConvView& v) {
+    for (size_t i = 0; i < 3; ++i)
+        for (int64_t k = 0; k < v.kernel[i]; ++k)
+            if (v.outputs(i, k).size() == 0) return true;
+    return false;
+}
+
 std::string refusal(Method method, const ConvView& v) {
-    if (auto reason = library_refusal(v); !reason.empty() || method != Method::Winograd) return reason;
+    if (auto reason = library_refusal(v); !reason.empty()) return reason;
+    // The library then gathers from and writes to the wrong places.
+    if (method == Method::Gemm && partly_unused(v)) return "part of the window never meets the input";
+    if (method != Method::Winograd) return "";
     if (v.rank != 2 || v.kernel != Three{1, 3, 3}) return "the window is not 3x3";
     if (!v.all_ones(v.stride)) return "the stride is not 1";
     if (!v.all_ones(v.dilation)) return "the window is dilated";
