@@ -1,6 +1,8 @@
 // Pictures, HDF5 files and archives: what is written is read again, and what is damaged is refused by name.
 #include <cmath>
 
+#include <zlib.h>
+
 #include "data/archive/archive.h"
 #include "data/hdf5/hdf5.h"
 #include "data/jpeg/jpeg.h"
@@ -46,6 +48,36 @@ TEST_F(CodecsTest, PngIsExact) {
     std::string changed = bytes;
     changed[bytes.size() / 2] ^= 1;
     expect_parts(error_of([&] { decode_png(changed, again, "some.png"); }), {"some.png", "corrupt PNG"});
+}
+
+TEST_F(CodecsTest, PicturesLargerThanTheirFilesCanHoldAreRefusedBeforeMemoryIsTaken) {
+    Pixels black, again;
+    black.resize({300, 200});
+    const auto with = [](std::string bytes, size_t at, std::initializer_list<int> values) {
+        for (const int value : values) bytes[at++] = static_cast<char>(value);
+        return bytes;
+    };
+    // As well packed as can be is still a picture.
+    const std::string png = encode_png(black), jpeg = encode_jpeg(black, 1);
+    decode_png(png, again, "black.png");
+    EXPECT_EQ(again.size, black.size);
+    JpegDecoder decoder;
+    decoder.decode(jpeg, 8, again, "black.jpg");
+    EXPECT_EQ(again.size, black.size);
+
+    Pixels none;
+    std::string large = with(png, 16, {0, 0, 0x1f, 0x40, 0, 0, 0x1f, 0x40});  // 8000x8000; the checksum covers it
+    const uint32_t sum = static_cast<uint32_t>(::crc32(0, reinterpret_cast<const Bytef*>(large.data() + 12), 17));
+    large = with(
+        large, 29,
+        {static_cast<int>(sum >> 24), static_cast<int>(sum >> 16 & 255), static_cast<int>(sum >> 8 & 255), static_cast<int>(sum & 255)});
+    expect_parts(error_of([&] { decode_png(large, none, "large.png"); }), {"large.png", "too few for 8000x8000 pixels"});
+
+    const size_t frame = jpeg.find("\xff\xc0");
+    ASSERT_NE(frame, std::string::npos);
+    large = with(jpeg, frame + 5, {0x1f, 0x40, 0x1f, 0x40});
+    expect_parts(error_of([&] { decoder.size(large, "large.jpg"); }), {"large.jpg", "too few for 8000x8000 pixels"});
+    EXPECT_EQ(none.rgb.capacity(), 0u);
 }
 
 TEST_F(CodecsTest, JpegAtEveryScale) {
@@ -125,6 +157,30 @@ TEST_F(CodecsTest, Hdf5BoxesAndAttributes) {
     expect_parts(error_of([&] { Hdf5File(dir_ / "none.h5"); }), {"none.h5", "no such file"});
     const std::string bytes = read_file(dir_ / "a.h5");
     expect_parts(error_of([&] { Hdf5File(put("cut.h5", bytes.substr(0, bytes.size() / 2))); }), {"cut.h5"});
+}
+
+TEST_F(CodecsTest, Hdf5ArraysLargerThanTheirFileCanHoldAreRefused) {
+    Tensor x(Shape{7, 64, 32, 16}, DType::u8);
+    std::fill_n(x.as<uint8_t>().data(), x.numel(), uint8_t{0});
+    const auto dims = [](uint64_t first) {
+        std::string bytes(16, '\0');
+        bytes[8] = 64;
+        std::memcpy(bytes.data(), &first, sizeof first);
+        return bytes;
+    };
+    for (const Shape& chunk : {Shape{}, Shape{7, 64, 32, 16}}) {
+        Hdf5Writer writer(dir_ / "a.h5");
+        writer.write("x", x, chunk);
+        writer.commit();
+        EXPECT_EQ(Hdf5File(dir_ / "a.h5").read("x"), x);  // zeros, packed as well as can be
+        const std::string bytes = read_file(dir_ / "a.h5");
+        for (const uint64_t first : {uint64_t{1} << 20, uint64_t{1} << 61, ~uint64_t{0} - 1}) {
+            std::string changed = bytes;
+            for (size_t at = 0; (at = changed.find(dims(7), at)) != std::string::npos;) changed.replace(at, 16, dims(first));
+            ASSERT_NE(changed, bytes);
+            expect_parts(error_of([&] { Hdf5File(put("large.h5", changed)).array("x"); }), {"large.h5"});
+        }
+    }
 }
 
 TEST_F(CodecsTest, TarEntries) {

@@ -154,7 +154,8 @@ TEST_F(DatasetsTest, ImageFolder) {
     for (const char* augment : {"random-crop,flip", "jitter:0.3", "none"}) {
         const auto other = open(Split::Train, {.augment = augment, .size = {20, 20}});
         expect_boxes_of_the_whole(*other, 2);
-        for (const float value : read_whole(*other, {1, 1}).input.as<float>()) ASSERT_LT(std::abs(value), 3);
+        const Sample sample = read_whole(*other, {1, 1});
+        for (const float value : sample.input.as<float>()) ASSERT_LT(std::abs(value), 3);
     }
 }
 
@@ -244,6 +245,9 @@ TEST_F(DatasetsTest, TarShards) {
     expect_parts(failure(), {"dir/0002.cls", "\"two\""});
     put("train-001.tar", sample(2, cls(2, "7")) + end);
     expect_parts(failure(), {"label 7", "0..2"});
+    fs::remove(dir_ / "classes.txt");
+    put("train-001.tar", sample(2, cls(2, "2147483647")) + end);  // the largest label, with one class more than fits
+    expect_parts(failure(), {"class", "2147483648"});
 }
 
 TEST_F(DatasetsTest, Cifar) {

@@ -59,7 +59,7 @@ std::unique_ptr<Dataset> open_pictures(const DataFiles& files, Split split, cons
     int32_t largest = 0;
     for (int64_t i = 0; i < source->size(); ++i) largest = std::max(largest, source->label(i));
     const auto names = static_cast<int64_t>(filled.info.class_names.size());
-    if (filled.info.classes == 0) filled.info.classes = names > 0 ? names : largest + 1;
+    if (filled.info.classes == 0) filled.info.classes = names > 0 ? names : int64_t{largest} + 1;
     if (names != filled.info.classes) filled.info.class_names.clear();
     require(largest < filled.info.classes, "dataset {}: found label {}; expected labels in 0..{}", files.path.string(), largest,
             filled.info.classes - 1);

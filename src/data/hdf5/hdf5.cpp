@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/bytes.h"
 
 namespace convoy {
 
@@ -92,6 +93,33 @@ std::optional<DType> kept_type(hid_t type) {
     return bytes <= 8 ? std::optional(DType::i64) : std::nullopt;
 }
 
+constexpr int64_t kMostGrowth = 1032;  // of what deflate has packed
+
+// Why an array cannot be what it claims: the library believes a few bytes that say "terabytes", and so would we. Empty: it may be read. Arrays that were
+// described and never written are refused with those that are damaged.
+std::string impossible(hid_t dataset, const Shape& shape, int64_t element_bytes, int64_t file_bytes) {
+    const Id layout(H5Dget_create_plist(dataset), H5Pclose);
+    if (!layout.valid()) return last_error();
+    const H5D_layout_t kind = H5Pget_layout(layout.get());
+    if (kind == H5D_VIRTUAL || H5Pget_external_count(layout.get()) != 0) return "expected numbers in the file itself, found them in others";
+    const auto bytes = checked_bytes(shape, element_bytes);
+    if (!bytes) return fmt::format("impossible shape {}: its size is past 2^62 bytes", to_string(shape));
+    int64_t growth = 1, piece = 0;
+    if (kind == H5D_CHUNKED) {
+        std::array<hsize_t, Dims::kMost> sizes{};
+        if (H5Pget_chunk(layout.get(), Dims::kMost, sizes.data()) != shape.size()) return "its pieces have other dims than it has";
+        Shape chunk;
+        for (int d = 0; d < shape.size(); ++d) chunk.push_back(static_cast<int64_t>(sizes[static_cast<size_t>(d)]));
+        const auto whole = checked_bytes(chunk, element_bytes);
+        if (!whole) return fmt::format("impossible pieces of {}", to_string(chunk));
+        piece = *whole;
+        if (H5Pget_nfilters(layout.get()) > 0) growth = kMostGrowth;
+    }
+    const int64_t most = std::max(*bytes, piece);
+    if (most / growth <= file_bytes) return "";
+    return fmt::format("damaged, or never written: {} bytes for {} cannot be in a file of {} bytes", most, to_string(shape), file_bytes);
+}
+
 struct OpenArray {
     Id dataset;
     Hdf5Array info;
@@ -114,6 +142,7 @@ struct Hdf5File::Impl {
     Impl& operator=(const Impl&) = delete;
 
     std::string name;
+    int64_t file_bytes = 0;
     Id file;
     std::map<std::string, OpenArray> arrays;
     std::map<std::string, std::string> refused;
@@ -143,6 +172,8 @@ struct Hdf5File::Impl {
         if (!kept) return refuse(array, "expected numbers (8, 16, 32 or 64 bits), found another type");
         open.info.dtype = *kept;
         open.info.element_bytes = static_cast<int64_t>(H5Tget_size(type.get()));
+        const std::string why = impossible(open.dataset.get(), open.info.shape, open.info.element_bytes, file_bytes);
+        if (!why.empty()) return refuse(array, why);
         arrays.emplace(array, std::move(open));
     }
     void refuse(const std::string& array, const std::string& why) { refused.emplace(array, why); }
@@ -151,7 +182,11 @@ struct Hdf5File::Impl {
 Hdf5File::Hdf5File(const std::filesystem::path& path) : impl_(std::make_unique<Impl>()) {
     const Call call;
     impl_->name = path.string();
-    require(std::filesystem::exists(path), "cannot open {}: there is no such file", path.string());
+    std::error_code failed;
+    require(std::filesystem::exists(path, failed), "cannot open {}: there is no such file", path.string());
+    const auto bytes = std::filesystem::file_size(path, failed);
+    require(!failed, "cannot open {}: {}", path.string(), failed.message());
+    impl_->file_bytes = static_cast<int64_t>(bytes);
     // Boxes are read with exactly the bytes that they need: the library's own reading ahead would read the neighbours' as well.
     const Id access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_sieve_buf_size(access.get(), 1);
@@ -165,6 +200,11 @@ Hdf5File::Hdf5File(const std::filesystem::path& path) : impl_(std::make_unique<I
     require(H5Literate(impl_->file.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, note, &links) >= 0, "{}: damaged HDF5 file: {}",
             path.string(), last_error());
     for (const std::string& link : links) {
+        H5L_info_t kind;
+        if (H5Lget_info(impl_->file.get(), link.c_str(), &kind, H5P_DEFAULT) < 0 || kind.type == H5L_TYPE_EXTERNAL) {
+            impl_->refuse(link, "expected an array in the file itself, found a link to another one");
+            continue;
+        }
         H5O_info_t object;
         if (H5Oget_info_by_name2(impl_->file.get(), link.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
             impl_->refuse(link, last_error());

@@ -88,6 +88,10 @@ struct JpegDecoder::Impl {
         require(read, "{}: corrupt JPEG header: {}", name, reporter.text.data());
         require(int64_t{info.image_width} * info.image_height <= kMostPixels, "{}: expected a picture of at most {} pixels, found {}x{}",
                 name, kMostPixels, info.image_width, info.image_height);
+        // Every block of 8x8 pixels takes at least a bit.
+        const int64_t blocks = int64_t{(info.image_width + 7) / 8} * ((info.image_height + 7) / 8);
+        require(blocks <= 8 * static_cast<int64_t>(bytes.size()), "{}: corrupt JPEG: {} bytes are too few for {}x{} pixels", name,
+                bytes.size(), info.image_width, info.image_height);
     }
 
     Reporter reporter;

@@ -1,5 +1,6 @@
 #include "data/png/png.h"
 
+#include <array>
 #include <memory>
 
 #include <png.h>
@@ -10,6 +11,17 @@ namespace convoy {
 
 namespace {
 
+constexpr int64_t kMostGrowth = 1032;  // of what deflate has packed
+
+// Of a row before it was packed, from a header that libpng has accepted: the width, the bits of a sample and the kind of colours have fixed places.
+int64_t row_bytes(std::string_view bytes) {
+    constexpr size_t kWidth = 16, kDepth = 24, kColour = 25;
+    constexpr std::array<int64_t, 7> kSamples{1, 1, 3, 1, 2, 1, 4};  // grey, -, RGB, palette, grey and alpha, -, RGB and alpha
+    const auto at = [&](size_t place) { return int64_t{static_cast<uint8_t>(bytes[place])}; };
+    const int64_t width = at(kWidth) << 24 | at(kWidth + 1) << 16 | at(kWidth + 2) << 8 | at(kWidth + 3);
+    return 1 + (width * at(kDepth) * kSamples.at(static_cast<size_t>(at(kColour))) + 7) / 8;
+}
+
 // Opens the header; frees what libpng holds at the end, whatever happens.
 class Reader {
   public:
@@ -19,6 +31,8 @@ class Reader {
                 std::string(image_.message));
         require(int64_t{image_.width} * image_.height <= kMostPixels, "{}: expected a picture of at most {} pixels, found {}x{}", name,
                 kMostPixels, image_.width, image_.height);
+        require(row_bytes(bytes) * image_.height <= kMostGrowth * static_cast<int64_t>(bytes.size()),
+                "{}: corrupt PNG: {} bytes are too few for {}x{} pixels", name, bytes.size(), image_.width, image_.height);
     }
     ~Reader() { png_image_free(&image_); }
     Reader(const Reader&) = delete;
