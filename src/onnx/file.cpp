@@ -102,14 +102,21 @@ ValueInfo parse_value(std::string_view bytes) {
     return info;
 }
 
+// What has no name cannot be meant, and a file of two bytes for each such thing would take memory out of all proportion.
+template <class T>
+T named(T value, const char* what, size_t index) {
+    require(!value.name.empty(), "{} {} has no name", what, index);
+    return value;
+}
+
 void parse_graph(std::string_view bytes, ModelProto& model) {
     WireReader reader(bytes);
     for (WireField field; reader.next(field);) {
         switch (field.number) {
             case 1: model.nodes.push_back(parse_node(field.as_bytes())); break;
-            case 5: model.initializers.push_back(parse_tensor(field.as_bytes())); break;
-            case 11: model.inputs.push_back(parse_value(field.as_bytes())); break;
-            case 12: model.outputs.push_back(parse_value(field.as_bytes())); break;
+            case 5: model.initializers.push_back(named(parse_tensor(field.as_bytes()), "initialiser", model.initializers.size())); break;
+            case 11: model.inputs.push_back(named(parse_value(field.as_bytes()), "input", model.inputs.size())); break;
+            case 12: model.outputs.push_back(named(parse_value(field.as_bytes()), "output", model.outputs.size())); break;
             case 15: fail("it has a sparse initialiser, which is not supported");
             default: break;
         }

@@ -67,6 +67,16 @@ TEST(OnnxFile, ClaimsAreComparedWithWhatIsThere) {
     EXPECT_THROW(read_tensor(parse_model(bytes).initializers[0]), Error);
 }
 
+// Two bytes each would become a few hundred in memory.
+TEST(OnnxFile, WhatHasNoNameIsRefused) {
+    for (const auto& [field, what] : {std::pair(5, "initialiser 0"), std::pair(11, "input 0"), std::pair(12, "output 0")}) {
+        WireWriter graph, model;
+        graph.bytes(field, "");
+        model.bytes(7, graph.text());
+        EXPECT_NE(error_of(model.text()).find(fmt::format("{} has no name", what)), std::string::npos) << error_of(model.text());
+    }
+}
+
 TEST(OnnxFile, TypedDataAndHalves) {
     WireWriter halves;
     halves.number(1, 2);
