@@ -17,7 +17,7 @@ enum Row : size_t { kSamples, kAbsolute, kSquares, kTargets, kTargetSquares, kRo
 
 Scores regression_scores(const std::vector<double>& sums, size_t width) {
     double absolute = 0, samples = 0, total = 0;
-    int varying = 0;
+    Scores listed;
     for (size_t f = 0; f < width; ++f) {
         const auto sum = [&](Row row) { return sums[row * width + f]; };
         absolute += sum(kAbsolute);
@@ -25,11 +25,13 @@ Scores regression_scores(const std::vector<double>& sums, size_t width) {
         const double deviations = sum(kTargetSquares) - sum(kTargets) * sum(kTargets) / sum(kSamples);
         // Rounding alone leaves a trace of deviations.
         if (!(deviations > 1e-12 * sum(kTargetSquares))) continue;
-        total += 1 - sum(kSquares) / deviations;
-        ++varying;
+        const double explained = 1 - sum(kSquares) / deviations;
+        total += explained;
+        listed.emplace_back(fmt::format("r2_{}", f), explained);
     }
     Scores scores{{"mae", absolute / samples}};
-    if (varying > 0) scores.emplace_back("r2", total / varying);
+    if (!listed.empty()) scores.emplace_back("r2", total / static_cast<double>(listed.size()));
+    if (width > 1 && width <= kMostListed) scores.insert(scores.end(), listed.begin(), listed.end());
     return scores;
 }
 

@@ -13,8 +13,8 @@ namespace convoy {
 
 // By name, in the order in which a person would read them:
 //
-//     mae, r2          Regression; r2 is the mean over outputs of 1 - squared errors / squared deviations from the mean of the targets, so the best
-//                      constant predictor has 0. Outputs whose targets do not vary are left out; none: no r2
+//     mae, r2, r2_0, r2_1, ...   Regression; r2 is the mean over outputs of 1 - squared errors / squared deviations from the mean of the targets, so the
+//                      best constant predictor has 0. Outputs whose targets do not vary are left out; none: no r2. Two to 32 outputs are also listed
 //     mean_iou, majority, iou_0, iou_1, ...   Voxel; means are over the classes that occur. `majority` is the share of the most frequent class, the accuracy
 //                      of the best constant predictor. Classes are listed when there are at most 32
 using Scores = std::vector<std::pair<std::string, double>>;

@@ -21,6 +21,8 @@ TEST(Scores, of_a_regression) {
     const Scores scores = sums.scores(alone);
     EXPECT_DOUBLE_EQ(score(scores, "mae"), 5.0 / 6);
     EXPECT_DOUBLE_EQ(score(scores, "r2"), 0);  // squared errors 2, deviations 2; the second output does not vary
+    EXPECT_DOUBLE_EQ(score(scores, "r2_0"), 0);
+    EXPECT_EQ(scores.size(), 3u);
 }
 
 TEST(Scores, of_a_perfect_and_a_constant_prediction) {
