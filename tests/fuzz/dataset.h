@@ -1,4 +1,4 @@
-// Opens what lies at a path as `--data` would, and reads a few samples of both splits.
+// Opens what lies at a path as `--data` would, and reads a few samples.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,12 @@
 
 namespace convoy::fuzz {
 
-inline void read_dataset(const std::filesystem::path& path) {
-    for (const Split split : {Split::Train, Split::Test}) {
+// `size`: of pictures.
+inline void read_dataset(const std::filesystem::path& path, std::initializer_list<Split> splits, const Shape& size = {}) {
+    for (const Split split : splits) {
         DatasetOptions options;
         options.plain = true;
+        options.size = size;
         const auto dataset = open_dataset(path.string(), split, options);
         const int64_t count = std::min<int64_t>(dataset->size(), 3);
         // Samples as large as the file says; what is read is bounded by what is there.

@@ -5,8 +5,12 @@
 """
 
 import gzip
+import io
 import json
 import struct
+import tarfile
+import zipfile
+import zlib
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
@@ -32,6 +36,35 @@ def npy(descr, shape, data, fortran=False, version=1):
 def safetensors(header, data):
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+def png(width, height, colour, rows, depth=8):
+    """A PNG of these rows of bytes (without their filters); colour 0: grey, 2: RGB, 3: palette, 6: RGB and alpha"""
+    def chunk(name, body):
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    palette = chunk(b"PLTE", bytes(range(12))) if colour == 3 else b""
+    body = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)) + palette + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def tar(entries, kind=tarfile.USTAR_FORMAT):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=kind) as archive:
+        for name, data in entries:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    data = out.getvalue().rstrip(b"\0")
+    return data + bytes(-len(data) % 512 + 1024)  # two empty blocks end it; Python fills up a tape's record
+
+
+def npz(arrays, method=zipfile.ZIP_STORED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, data in arrays:
+            archive.writestr(zipfile.ZipInfo(name + ".npy"), data, method)
+    return out.getvalue()
 
 
 def checksum(data):
@@ -114,8 +147,45 @@ def make_checkpoint():
     put("checkpoint", "bare", b"{}\0")
 
 
+def make_cifar():
+    pixels = bytes(3072)
+    put("cifar", "ten", b"\x03" + pixels + b"\x09" + pixels)
+    put("cifar", "hundred", b"\x07\x63" + pixels)
+    put("cifar", "label", b"\x0a" + pixels)
+    put("cifar", "short", pixels)
+
+
+def make_npz():
+    x, y = npy("<f4", "(2, 1, 2, 2)", struct.pack("<8f", *range(8))), npy("<i8", "(2,)", struct.pack("<2q", 0, 1))
+    put("npz", "stored", npz([("x", x), ("y", y)]))
+    put("npz", "deflated", npz([("x", x), ("y", y)], zipfile.ZIP_DEFLATED))
+    put("npz", "both", npz([(f"{array}_{split}", data) for split in ("train", "test") for array, data in (("x", x), ("y", y))]))
+    put("npz", "voxels", npz([("x", npy("|u1", "(1, 1, 2, 2, 2)", bytes(8))), ("y", npy("|u1", "(1, 2, 2, 2)", bytes(8)))]))
+    put("npz", "regression", npz([("x", x), ("y", npy("<f8", "(2, 3)", bytes(48)))]))
+    put("npz", "grown", npz([("x", npy("|u1", "(1, 1, 60000)", bytes(60000))), ("y", npy("|u1", "(1,)", b"\0"))], zipfile.ZIP_DEFLATED))
+
+
+def make_tar():
+    picture = png(4, 3, 2, [bytes(range(12))] * 3)
+    one = [("a/0.png", picture), ("a/0.cls", b"1\n")]
+    put("tar", "ustar", tar(one))
+    put("tar", "pax", tar([("p" * 120 + ".png", picture), ("p" * 120 + ".cls", b"0")], tarfile.PAX_FORMAT))
+    put("tar", "gnu", tar([("g" * 120 + ".png", picture), ("g" * 120 + ".json", b'{"label": 2}')], tarfile.GNU_FORMAT))
+    put("tar", "gzipped", gzip.compress(tar(one), mtime=0))
+    put("tar", "alone", tar(one[:1]))
+    put("tar", "largest", tar([("0.png", picture), ("0.cls", b"2147483647")]))
+
+
+def make_image():
+    put("image", "rgb.png", png(4, 3, 2, [bytes(range(12))] * 3))
+    put("image", "grey16.png", png(3, 2, 0, [bytes(6)] * 2, 16))
+    put("image", "palette.png", png(5, 2, 3, [b"\x1b\x40"] * 2, 2))
+    put("image", "alpha.png", png(2, 2, 6, [bytes(8)] * 2))
+    put("image", "large.png", png(8000, 8000, 2, [bytes(12)]))
+
+
 def main():
-    for make in (make_idx, make_npy, make_safetensors, make_plan, make_trace, make_checkpoint):
+    for make in (make_idx, make_npy, make_safetensors, make_plan, make_trace, make_checkpoint, make_cifar, make_npz, make_tar, make_image):
         make()
 
 
