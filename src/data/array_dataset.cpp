@@ -76,7 +76,7 @@ class ArrayDataset final : public Dataset {
         const ArraySource::Array &x = source_->input(), &y = source_->target();
         const std::string first = source_->name(0);
         info_.name = options.name;
-        require(x.shape.size() >= 1, "{}: expected an input with channels and spatial dims, found {}", first, to_string(x.shape));
+        require(!x.shape.empty(), "{}: expected an input with channels and spatial dims, found {}", first, to_string(x.shape));
         info_.input = x.shape;
         spatial_ = x.shape.slice(1);
         if (!transform_.size.empty()) cut_to(transform_.size, first);

@@ -23,7 +23,7 @@ Box in_set(int64_t index, const Box& box) { return {join({index}, box.origin), j
 
 // The samples' arrays, from those of the whole set.
 void require_set(const std::string& name, const Shape& x, const Shape& y) {
-    require(x.size() >= 2 && y.size() >= 1,
+    require(x.size() >= 2 && !y.empty(),
             "{}: expected x with samples first, then channels and spatial dims, and y with samples first; found x {} and y {}", name,
             to_string(x), to_string(y));
     require(x[0] == y[0], "{}: expected as many targets as inputs, found {} of x and {} of y", name, x[0], y[0]);

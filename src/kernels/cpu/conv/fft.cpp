@@ -25,7 +25,7 @@ std::optional<TilePlan> best_plan(const ConvView& v, const CpuContext& context) 
     for (const int64_t size : {8, 16, 32}) {
         if (size == 32 && v.kernel[0] > 1) continue;
         auto p = plan_of(v, context, size);
-        if (p && (!best || p->operations() < best->operations())) best = std::move(p);
+        if (p && (!best || p->operations() < best->operations())) best = p;
     }
     return best;
 }
