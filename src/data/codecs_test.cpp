@@ -180,6 +180,19 @@ TEST_F(CodecsTest, Hdf5ArraysLargerThanTheirFileCanHoldAreRefused) {
             ASSERT_NE(changed, bytes);
             expect_parts(error_of([&] { Hdf5File(put("large.h5", changed)).array("x"); }), {"large.h5"});
         }
+        if (!chunk.empty()) continue;
+        // Where it lies: version 3, contiguous, an address, a size. As of version 1, the library would crash over it.
+        std::string place(8, '\0');
+        const int64_t size = x.bytes();
+        std::memcpy(place.data(), &size, sizeof size);
+        const size_t at = bytes.find(place);
+        ASSERT_TRUE(at != std::string::npos && at >= 10 && bytes[at - 10] == 3 && bytes[at - 9] == 1);
+        std::string changed = bytes;
+        changed[at - 10] = 1;
+        expect_parts(error_of([&] { Hdf5File(put("place.h5", changed)).array("x"); }), {"place.h5", "\"x\""});
+        changed = bytes;
+        changed[at - 1] = 1;  // far outside of the file
+        expect_parts(error_of([&] { Hdf5File(put("place.h5", changed)).array("x"); }), {"place.h5", "outside"});
     }
 }
 

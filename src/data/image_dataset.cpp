@@ -123,6 +123,7 @@ class ImageDataset final : public Dataset {
         info_.transforms = fmt::format("{}{}{}, normalize {}", resized ? "" : fmt::format("resize {}, ", transform_.resize),
                                        transform_.augment == Augment{} ? "centre-crop " : to_string(transform_.augment) + " ",
                                        to_string(size), to_string(transform_.normalize));
+        require_valid(info_);
         for (int64_t c = 0; c < 3; ++c) {
             factor_[static_cast<size_t>(c)] = 1 / (255 * transform_.normalize.deviation_of(c));
             offset_[static_cast<size_t>(c)] = -transform_.normalize.mean_of(c) / transform_.normalize.deviation_of(c);

@@ -115,6 +115,15 @@ std::string impossible(hid_t dataset, const Shape& shape, int64_t element_bytes,
         piece = *whole;
         if (H5Pget_nfilters(layout.get()) > 0) growth = kMostGrowth;
     }
+    // Where it lies, as the library will look for it. Without this, one wrong byte in a description ends the process inside the library.
+    const hsize_t stored = H5Dget_storage_size(dataset), end = static_cast<hsize_t>(file_bytes);
+    if (stored > end) return fmt::format("damaged: it claims {} bytes of a file of {}", stored, file_bytes);
+    if (kind != H5D_CHUNKED && static_cast<int64_t>(stored) != *bytes)
+        return fmt::format("damaged, or never written: {} bytes are stored of {} for {}", stored, *bytes, to_string(shape));
+    if (kind == H5D_CONTIGUOUS && *bytes > 0) {
+        const haddr_t begin = H5Dget_offset(dataset);
+        if (begin == HADDR_UNDEF || begin > end - stored) return "damaged, or never written: it lies outside of the file";
+    }
     const int64_t most = std::max(*bytes, piece);
     if (most / growth <= file_bytes) return "";
     return fmt::format("damaged, or never written: {} bytes for {} cannot be in a file of {} bytes", most, to_string(shape), file_bytes);

@@ -22,7 +22,14 @@ int64_t row_bytes(std::string_view bytes) {
     return 1 + (width * at(kDepth) * kSamples.at(static_cast<size_t>(at(kColour))) + 7) / 8;
 }
 
-// Opens the header; frees what libpng holds at the end, whatever happens.
+// Frees what libpng holds at the end, whatever happens.
+struct Image : png_image {
+    Image() : png_image{} {}
+    ~Image() { png_image_free(this); }
+    Image(const Image&) = delete;
+    Image& operator=(const Image&) = delete;
+};
+
 class Reader {
   public:
     Reader(std::string_view bytes, const std::string& name) : name_(name) {
@@ -34,9 +41,6 @@ class Reader {
         require(row_bytes(bytes) * image_.height <= kMostGrowth * static_cast<int64_t>(bytes.size()),
                 "{}: corrupt PNG: {} bytes are too few for {}x{} pixels", name, bytes.size(), image_.width, image_.height);
     }
-    ~Reader() { png_image_free(&image_); }
-    Reader(const Reader&) = delete;
-    Reader& operator=(const Reader&) = delete;
 
     ImageSize size() const { return {image_.width, image_.height}; }
     void read(uint8_t* rgb) {
@@ -49,7 +53,7 @@ class Reader {
 
   private:
     const std::string& name_;
-    png_image image_{};
+    Image image_;
 };
 
 }  // namespace
