@@ -8,7 +8,7 @@ extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }  //
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace convoy;
     const auto text = fuzz::text_of(data, size);
-    for (const char* name : {"set/train.h5", "samples/train/0.h5"}) fuzz::file(name, text);
+    for (const char* name : {"set/train.h5", "set/test.h5", "samples/train/0.h5", "samples/test/0.h5"}) fuzz::file(name, text);
     for (const char* folder : {"set", "samples"})
         fuzz::run(size, 8 * 1032, [&] { fuzz::read_dataset(fuzz::directory() / folder, {Split::Train}); });
     return 0;

@@ -6,7 +6,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace convoy;
     const auto text = fuzz::text_of(data, size);
-    fuzz::file("set/train/a/0.jpg", text);
+    for (const char* name : {"set/train/a/0.jpg", "set/test/a/0.jpg"}) fuzz::file(name, text);
     const bool png = text.starts_with('\x89');
     fuzz::run(size, png ? 3 * 8 * 1032 : 9 * 512, [&] { fuzz::read_dataset(fuzz::directory() / "set", {Split::Train}, {16, 16}); });
     return 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """Writes corpus/hdf5 and the JPEGs of corpus/image: files as their own libraries write them. Needs python3-h5py and python3-pil.
+Beside them, corpus/hdf5/damaged_* are two of these with one byte changed, on which a program that gives them to HDF5 1.10.8 unlooked at crashes.
 
     tests/fuzz/make_library_corpus.py
 """
