@@ -39,6 +39,7 @@ const std::vector<ZooEntry>& zoo() {
         {"squeezenet1_1", "SqueezeNet 1.1", image, 1000, squeezenet},
         {"mobilenet_v2", "MobileNetV2", image, 1000, mobilenet},
         {"cosmoflow64", "CosmoFlow for 64^3 volumes", volume(4, 64), 4, cosmoflow},
+        {"cosmoflow64_bn", "CosmoFlow for 64^3 volumes, with batch norm", volume(4, 64), 4, cosmoflow},
         {"cosmoflow128", "CosmoFlow for 128^3 volumes", volume(4, 128), 4, cosmoflow},
         {"cosmoflow256", "CosmoFlow for 256^3 volumes", volume(4, 256), 4, cosmoflow},
         {"cosmoflow512", "CosmoFlow for 512^3 volumes", volume(4, 512), 4, cosmoflow},
