@@ -22,13 +22,14 @@ struct Spectrum {
 
 double between(double low, double high, double unit) { return low + (high - low) * (unit + 1) / 2; }
 
-// From targets in -1..1. The cutoff, in cycles per box, lies well inside what the grid can hold.
+// From targets in -1..1. The cutoff, in cycles per box, lies inside what the grid can hold; the ranges are wide enough that each target changes what
+// neighbouring voxels have in common by more than one field's chance does.
 Spectrum spectrum_of(const std::array<double, kFieldTargets>& t, int64_t size) {
     const auto nyquist = static_cast<double>(size) / 2;
     return {.sigma = between(0.7, 1.3, t[0]),
-            .tilt = between(-2.5, -0.5, t[1]),
-            .cutoff = nyquist * std::exp(between(std::log(0.25), std::log(0.75), t[2])),
-            .beta = between(0, 1, t[3])};
+            .tilt = between(-2, 1, t[1]),
+            .cutoff = nyquist * std::exp(between(std::log(0.25), std::log(1), t[2])),
+            .beta = std::exp(between(std::log(0.25), std::log(4), t[3])) - 1};
 }
 
 // Wave numbers squared along one axis: 0, 1, 4, ..., back to 1.
