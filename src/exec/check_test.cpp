@@ -87,6 +87,22 @@ const ZooCase kZoo[] = {
 
 INSTANTIATE_TEST_SUITE_P(Models, CheckZoo, testing::ValuesIn(kZoo), [](const auto& param) { return param.param.name; });
 
+// Two numbers that float64 tells apart and float32 does not: which of them is the maximum is decided by what the kernel was given.
+TEST(Check, JudgesDecisionsByTheRoundedNumbers) {
+    Graph graph;
+    const ValueId x = graph.add_input("input", {{1, 1, 1, 4}, Element::Real});
+    const auto pooled = graph.add(MaxPoolOp{Window::of({1, 4})}, {x}, "pool");
+    graph.add_output("y", pooled[0]);
+    graph.add_output("where", pooled[1]);
+    const std::map<std::string, Tensor> feeds{{"input", Tensor::of<double>({1, 1, 1, 4}, {0.5, 1, 1 + 1e-12, 0.25})}};
+    for (const auto& [backend, dtype] : checked()) {
+        Session session({.backend = backend, .dtype = dtype, .threads = 1});
+        EXPECT_LE(worst_of(check_instructions(session.compile(graph), session.backend(), parts_of(feeds), {1, 7})).error,
+                  allowed_error(dtype))
+            << backend << " in " << name_of(dtype);
+    }
+}
+
 // A check that cannot fail proves nothing: a wrong number in the inputs of one instruction is found.
 TEST(Check, FindsAWrongKernel) {
     const Graph graph = training_graph(make_model("lenet5", {.batch = 2}), {.rule = {.rule = Rule::Sgd}});
