@@ -1,62 +1,11 @@
 // Elementwise ops: activations and their gradients, sums, products, scaling. Operands lie alike, so memory is passed over as it lies.
 #include "kernels/cuda/family.h"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/map.cuh"
 #include "kernels/cuda/unary.cuh"
 
 namespace convoy::cuda {
 
 namespace {
-
-// out[i] = f(in[0][i], ..): F has Element, kMost (inputs at most), count of inputs, in, out, and W operator()(const W* values).
-template <class F, int V>
-__device__ __forceinline__ void map_at(const F& f, int64_t i) {
-    using T = typename F::Element;
-    Pack<T, V> in[F::kMost];
-#pragma unroll
-    for (int k = 0; k < F::kMost; ++k)
-        if (k < f.count()) in[k] = load<V>(f.in[k] + i);
-    Pack<T, V> out;
-#pragma unroll
-    for (int v = 0; v < V; ++v) {
-        Wide<T> values[F::kMost];
-#pragma unroll
-        for (int k = 0; k < F::kMost; ++k) values[k] = k < f.count() ? widen(in[k].at[v]) : Wide<T>{0};
-        out.at[v] = narrow<T>(f(values));
-    }
-    store<V>(f.out + i, out);
-}
-
-template <class F>
-__global__ void __launch_bounds__(kThreads) map(F f, int64_t packs, int64_t count) {
-    constexpr int V = kFullPack<typename F::Element>;
-    const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x, step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-    for (int64_t i = first; i < packs; i += step) map_at<F, V>(f, i * V);
-    for (int64_t i = packs * V + first; i < count; i += step) map_at<F, 1>(f, i);
-}
-
-template <class F>
-void start_map(const Device& device, const F& f, int64_t count) {
-    if (count == 0) return;
-    bool aligned = reinterpret_cast<uintptr_t>(f.out) % 16 == 0;
-    for (int k = 0; k < f.count(); ++k) aligned = aligned && reinterpret_cast<uintptr_t>(f.in[k]) % 16 == 0;
-    const int64_t packs = aligned ? count / kFullPack<typename F::Element> : 0;
-    launch(device, map<F>, grid_for(std::max(packs, count - packs * kFullPack<typename F::Element>)), kThreads, f, packs, count);
-}
-
-template <class F>
-std::unique_ptr<Kernel> map_kernel(Device& device, const F& f, int64_t count) {
-    return make_kernel([&device, f, count](const StepContext&) { start_map(device, f, count); });
-}
-
-template <class T, int kInputs>
-struct Mapping {
-    using Element = T;
-    using W = Wide<T>;
-    static constexpr int kMost = kInputs;
-    const T* in[kInputs];
-    T* out;
-    __device__ __host__ static constexpr int count() { return kInputs; }
-};
 
 template <class T, Unary kKind>
 struct UnaryMap : Mapping<T, 1> {
@@ -79,23 +28,33 @@ struct ScaleMap : Mapping<T, 1> {
 };
 
 constexpr int kMostTerms = 8;
-template <class T>
+// Of exactly kTerms terms, or with 0 of up to kMostTerms.
+template <class T, int kTerms>
 struct AddMap {
     using Element = T;
-    static constexpr int kMost = kMostTerms;
-    const T* in[kMostTerms];
+    static constexpr int kMost = kTerms > 0 ? kTerms : kMostTerms;
+    const T* in[kMost];
     T* out;
     int terms;
     Rectifier after;
-    __device__ __host__ int count() const { return terms; }
+    __device__ __host__ int count() const { return kTerms > 0 ? kTerms : terms; }
     __device__ Wide<T> operator()(const Wide<T>* x) const {
         Wide<T> sum = x[0];
 #pragma unroll
-        for (int k = 1; k < kMostTerms; ++k)
-            if (k < terms) sum += x[k];
+        for (int k = 1; k < kMost; ++k)
+            if (k < count()) sum += x[k];
         return after(sum);
     }
 };
+template <class T>
+using AnyAddMap = AddMap<T, 0>;
+
+template <class T, int kTerms>
+std::unique_ptr<Kernel> short_add(Device& device, const AnyAddMap<T>& any, int64_t count) {
+    AddMap<T, kTerms> f{{}, any.out, kTerms, any.after};
+    for (int k = 0; k < kTerms; ++k) f.in[k] = any.in[k];
+    return map_kernel(device, f, count);
+}
 
 int64_t count_of(const KernelRequest& request) { return numel(request.outputs[0].desc.shape); }
 int result(const Problem& p) { return output_of(p, p.steps.size() - 1); }
@@ -182,7 +141,7 @@ std::unique_ptr<Kernel> prepare_add(const KernelRequest& request, Device& device
     with_floating(dtype_of(request, 0), [&](auto zero) {
         using T = decltype(zero);
         T* const out = data_of<T>(request, result(p));
-        std::vector<AddMap<T>> passes;
+        std::vector<AnyAddMap<T>> passes;
         // By step, because a tensor may be added to itself.
         for (const int t : p.steps[0].inputs) {
             if (passes.empty() || passes.back().terms == kMostTerms) {
@@ -192,6 +151,15 @@ std::unique_ptr<Kernel> prepare_add(const KernelRequest& request, Device& device
             passes.back().in[passes.back().terms++] = data_of<const T>(request, t);
         }
         if (p.steps.size() > 1) passes.back().after = rectifier_of(op_of<UnaryOp>(p, 1).kind, op_of<UnaryOp>(p, 1).alpha);
+        // A residual network adds two terms all the time.
+        if (passes.size() == 1 && passes[0].terms == 2) {
+            kernel = short_add<T, 2>(device, passes[0], count_of(request));
+            return;
+        }
+        if (passes.size() == 1 && passes[0].terms == 3) {
+            kernel = short_add<T, 3>(device, passes[0], count_of(request));
+            return;
+        }
         kernel = make_kernel([&device, passes = std::move(passes), count = count_of(request)](const StepContext&) {
             for (const auto& pass : passes) start_map(device, pass, count);
         });

@@ -5,9 +5,10 @@
 namespace convoy::cuda {
 
 const std::vector<Family>& families() {
-    static const std::vector<Family> list{conv_family(),    linear_family(), norm_family(),     channel_family(),   elementwise_family(),
-                                          dropout_family(), pool_family(),   resample_family(), cell_norm_family(), lrn_family(),
-                                          softmax_family(), loss_family(),   update_family(),   rearrange_family(), local_conv_family()};
+    static const std::vector<Family> list{conv_family(),      linear_family(),    norm_family(), channel_family(),  elementwise_family(),
+                                          pointwise_family(), dropout_family(),   pool_family(), resample_family(), cell_norm_family(),
+                                          lrn_family(),       softmax_family(),   loss_family(), nll_family(),      update_family(),
+                                          rearrange_family(), local_conv_family()};
     return list;
 }
 

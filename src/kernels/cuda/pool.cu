@@ -98,9 +98,33 @@ __global__ void __launch_bounds__(kThreads) max_pool_grad(Volume x, Volume y, Wi
     }
 }
 
+// Where each maximum lies in the whole input, row-major over [N, C, input]; the spatial dims may count the other way round.
+struct WholeInput {
+    int64_t first_sample, first_channel, channels;  // of the part at hand; channels of the whole
+    int64_t size[3];
+    bool columns_first;
+};
+template <class Where>
+__global__ void __launch_bounds__(kThreads)
+    max_index(Volume y, Window3 w, WholeInput whole, const Where* where, int32_t* places, uint32_t count) {
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+        const Position p = position_of<false, 1>(y, i);
+        const int at = static_cast<int>(where[i]), plane = w.kernel[1] * w.kernel[2];
+        const int64_t i0 = source_of(w, 0, p.at[0], at / plane), i1 = source_of(w, 1, p.at[1], at / w.kernel[2] % w.kernel[1]),
+                      i2 = source_of(w, 2, p.at[2], at % w.kernel[2]);
+        const int64_t before =
+            ((p.n + whole.first_sample) * whole.channels + p.c + whole.first_channel) * whole.size[0] * whole.size[1] * whole.size[2];
+        const int64_t place =
+            whole.columns_first ? (i2 * whole.size[1] + i1) * whole.size[0] + i0 : (i0 * whole.size[1] + i1) * whole.size[2] + i2;
+        places[i] = static_cast<int32_t>(before + place);
+    }
+}
+
 // What counts in the divisor of output o along dim d: elements of the input, and of the padding if it counts, never what lies past both.
 __device__ __forceinline__ int counted(const Window3& w, int64_t size, bool padding, int d, int o) {
     const int begin = padding ? min(-w.pad[d], 0) : 0, end = static_cast<int>(size) + (padding ? max(w.pad_hi[d], 0) : 0);
+    const int at_first = source_of(w, d, o, 0);
+    if (w.dilation[d] == 1) return max(min(at_first + w.kernel[d], end) - max(at_first, begin), 0);
     int count = 0;
     for (int k = 0; k < w.kernel[d]; ++k) {
         const int at = source_of(w, d, o, k);
@@ -265,6 +289,27 @@ std::unique_ptr<Kernel> prepare_max_grad(const KernelRequest& request, Device& d
     return kernel;
 }
 
+bool accepts_max_index(const Problem& p) { return steps_are<MaxIndexOp>(p); }
+std::vector<Candidate> max_index_candidates(const Problem& p) { return only_plain(p); }
+std::unique_ptr<Kernel> prepare_max_index(const KernelRequest& request, Device& device) {
+    const auto& step = request.problem.steps[0];
+    const auto& op = std::get<MaxIndexOp>(step.op);
+    const TensorDesc& where = operand(request, step.inputs[0]).desc;
+    const Volume y = volume_of(request, step.inputs[0]);
+    WholeInput whole{where.origin[0], where.origin[1], where.global[1], {1, 1, 1}, op.columns_first};
+    for (int d = 0; d < op.input.size(); ++d) whole.size[3 - op.input.size() + d] = op.input[d];
+    std::unique_ptr<Kernel> kernel;
+    with_where(where.dtype, [&](auto byte) {
+        using Where = decltype(byte);
+        kernel = make_kernel([&device, y, whole, window = window3_of(op.window), count = packs_of(y, 1),
+                              from = data_of<const Where>(request, step.inputs[0]),
+                              places = data_of<int32_t>(request, step.outputs[0])](const StepContext&) {
+            if (count > 0) launch(device, max_index<Where>, grid_for(count), kThreads, y, window, whole, from, places, count);
+        });
+    });
+    return kernel;
+}
+
 bool accepts_average(const Problem& p) { return steps_are<AveragePoolOp>(p) || steps_are<AveragePoolGradOp>(p); }
 std::vector<Candidate> average_candidates(const Problem& p) { return in_each_layout(p, {input_of(p, 0, 0), output_of(p, 0)}); }
 std::unique_ptr<Kernel> prepare_average(const KernelRequest& request, Device& device) {
@@ -298,6 +343,7 @@ Family pool_family() {
     return {"pool",
             {{accepts_max, max_candidates, prepare_max},
              {accepts_max_grad, max_grad_candidates, prepare_max_grad},
+             {accepts_max_index, max_index_candidates, prepare_max_index},
              {accepts_average, average_candidates, prepare_average}}};
 }
 

@@ -6,6 +6,11 @@
 
 namespace convoy::cuda {
 
+__device__ __forceinline__ uint32_t quotient(const Divisor& d, uint32_t n) {
+    const uint32_t high = __umulhi(d.factor, n);
+    return (high + ((n - high) >> d.shift1)) >> d.shift2;
+}
+
 struct Position {
     int64_t n, c;
     int at[3];
@@ -14,16 +19,17 @@ struct Position {
 template <bool kLast, int V>
 __device__ __forceinline__ Position position_of(const Volume& v, uint32_t i) {
     Position p;
-    const auto take = [&](int64_t size) {
-        const uint32_t length = static_cast<uint32_t>(size), at = i % length;
-        i /= length;
+    const auto take = [&](const Divisor& by) {
+        const uint32_t rest = quotient(by, i), at = i - rest * by.by;
+        i = rest;
         return static_cast<int>(at);
     };
-    if constexpr (kLast) p.c = static_cast<int64_t>(take(v.c / V)) * V;
-    p.at[2] = take(v.size[2]);
-    p.at[1] = take(v.size[1]);
-    p.at[0] = take(v.size[0]);
-    if constexpr (!kLast) p.c = take(v.c);
+    constexpr int kPack = V == 1 ? 0 : V == 2 ? 1 : V == 4 ? 2 : 3;
+    if constexpr (kLast) p.c = static_cast<int64_t>(take(v.by_packs[kPack])) * V;
+    p.at[2] = take(v.by_size[2]);
+    p.at[1] = take(v.by_size[1]);
+    p.at[0] = take(v.by_size[0]);
+    if constexpr (!kLast) p.c = take(v.by_packs[0]);
     p.n = i;
     return p;
 }
@@ -54,15 +60,17 @@ struct Covering {
 };
 __device__ __forceinline__ Covering covering(const Window3& w, int d, int i, int64_t outputs) {
     const int ahead = i + w.pad[d] - (w.kernel[d] - 1) * w.dilation[d];
-    const int first = ahead <= 0 ? 0 : (ahead + w.stride[d] - 1) / w.stride[d];
+    const int first = ahead <= 0 ? 0 : static_cast<int>(quotient(w.by_stride[d], static_cast<uint32_t>(ahead + w.stride[d] - 1)));
     const int reach = i + w.pad[d];
-    const int last = reach < 0 ? -1 : min(reach / w.stride[d], static_cast<int>(outputs) - 1);
+    const int last =
+        reach < 0 ? -1 : min(static_cast<int>(quotient(w.by_stride[d], static_cast<uint32_t>(reach))), static_cast<int>(outputs) - 1);
     return {first, last};
 }
 // The place in the window of output o that input i has, or -1.
 __device__ __forceinline__ int tap_of(const Window3& w, int d, int i, int o) {
     const int off = i + w.pad[d] - o * w.stride[d];
-    return off >= 0 && off % w.dilation[d] == 0 && off / w.dilation[d] < w.kernel[d] ? off / w.dilation[d] : -1;
+    const int tap = static_cast<int>(quotient(w.by_dilation[d], static_cast<uint32_t>(max(off, 0))));
+    return off >= 0 && tap * w.dilation[d] == off && tap < w.kernel[d] ? tap : -1;
 }
 // The input under place k of the window of output o; outside [0, size) it is padding.
 __device__ __forceinline__ int source_of(const Window3& w, int d, int o, int k) { return o * w.stride[d] - w.pad[d] + k * w.dilation[d]; }

@@ -31,20 +31,32 @@ ChannelView channel_view_around(const Shape& shape, int axis, int rank) {
     return {product(shape, 0, axis), product(shape, axis, axis + rank), product(shape, axis + rank, shape.size())};
 }
 
+// Granlund and Montgomery's way for all 32-bit numbers.
+Divisor divisor_of(int64_t by) {
+    const auto d = static_cast<uint64_t>(std::max<int64_t>(by, 1));
+    CONVOY_CHECK(d < (uint64_t{1} << 32), "a divisor of {}", by);
+    uint32_t bits = 0;
+    while ((uint64_t{1} << bits) < d) ++bits;
+    const uint64_t factor = ((uint64_t{1} << 32) * ((uint64_t{1} << bits) - d)) / d + 1;
+    return {static_cast<uint32_t>(d), static_cast<uint32_t>(factor), std::min(bits, 1u), bits > 0 ? bits - 1 : 0};
+}
+
 Volume volume_of(const Shape& shape, const Layout& layout) {
     const int rank = shape.size() - 2;
     CONVOY_CHECK(rank >= 1 && rank <= 3, "an activation of {}", to_string(shape));
     const Dims strides = strides_of(shape, layout);
-    Volume v{shape[0], shape[1], {1, 1, 1}, strides[0], strides[1], {0, 0, 0}};
+    Volume v{shape[0], shape[1], {1, 1, 1}, strides[0], strides[1], {0, 0, 0}, {}, {}};
     for (int i = 0; i < rank; ++i) {
         v.size[3 - rank + i] = shape[2 + i];
         v.stride[3 - rank + i] = strides[2 + i];
     }
+    for (int d = 0; d < 3; ++d) v.by_size[d] = divisor_of(v.size[d]);
+    for (int p = 0; p < 4; ++p) v.by_packs[p] = divisor_of(v.c >> p);
     return v;
 }
 
 Window3 window3_of(const Window& window) {
-    Window3 w{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}};
+    Window3 w{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {}, {}};
     for (int i = 0; i < window.rank(); ++i) {
         const int at = 3 - window.rank() + i;
         w.kernel[at] = static_cast<int>(window.kernel[i]);
@@ -52,6 +64,8 @@ Window3 window3_of(const Window& window) {
         w.dilation[at] = static_cast<int>(window.dilation[i]);
         w.pad[at] = static_cast<int>(window.pad_lo[i]);
         w.pad_hi[at] = static_cast<int>(window.pad_hi[i]);
+        w.by_stride[at] = divisor_of(window.stride[i]);
+        w.by_dilation[at] = divisor_of(window.dilation[i]);
     }
     return w;
 }

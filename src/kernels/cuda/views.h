@@ -21,16 +21,25 @@ ChannelView channel_view(const Shape& shape, const Layout& layout);
 // Of a plain tensor, with dims [axis, axis + rank) as its channels.
 ChannelView channel_view_around(const Shape& shape, int axis, int rank);
 
+// A division by a number that is known beforehand, as a multiplication and shifts (positions.cuh does it). 32 bits, unsigned.
+struct Divisor {
+    uint32_t by = 1, factor = 1, shift1 = 0, shift2 = 0;
+};
+Divisor divisor_of(int64_t by);
+
 // An activation [N, C, D, H, W]; spatial dims that it lacks come first with length one.
 struct Volume {
     int64_t n, c, size[3];
     int64_t stride_n, stride_c, stride[3];
+    Divisor by_size[3];
+    Divisor by_packs[4];  // by the number of packs of 1, 2, 4 and 8 channels
 };
 Volume volume_of(const Shape& shape, const Layout& layout);
 
 // A window over three spatial dims.
 struct Window3 {
     int kernel[3], stride[3], dilation[3], pad[3], pad_hi[3];
+    Divisor by_stride[3], by_dilation[3];
 };
 Window3 window3_of(const Window& window);
 
