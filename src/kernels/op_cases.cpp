@@ -679,6 +679,15 @@ OpCase recomputed_grad_input(Draw& d) {
     c.outputs = {c.step(BatchNormGradInputOp{.count = count_of(n.x)}, {x, masked, stats, gamma, dgamma, dbeta})};
     return c;
 }
+OpCase masked_sums_of_sum(Draw& d) {
+    const auto n = draw_norm(d);
+    OpCase c;
+    const int one = c.input(kReal, n.dy), other = c.input(kReal, d.normal(n.x.shape())), y = c.input(kReal, d.normal(n.x.shape())),
+              x = c.input(kReal, n.x), stats = c.input(kPrecise, n.stats);
+    const int masked = c.step(UnaryGradOp{}, {y, c.step(AddOp{}, {one, other})}), sums = c.step(BatchNormGradSumsOp{}, {x, masked, stats});
+    c.outputs = {masked, sums, sums + 1};
+    return c;
+}
 OpCase masked_bias_grad(Draw& d) {
     const Shape shape = any_activation(d);
     const UnaryOp after = draw_rectifier(d);
@@ -838,6 +847,7 @@ const std::vector<NamedCase>& pattern_cases() {
                                               {"bias_activation", bias_activation},
                                               {"normalize_add_relu", normalize_add_relu},
                                               {"masked_sums", masked_sums},
+                                              {"masked_sums_of_sum", masked_sums_of_sum},
                                               {"recomputed_sums", recomputed_sums},
                                               {"recomputed_grad_input", recomputed_grad_input},
                                               {"masked_bias_grad", masked_bias_grad},

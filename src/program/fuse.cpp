@@ -4,7 +4,7 @@
 //     chains     a result with a single reader disappears inside it: convolution + bias + ReLU, normalise + add + ReLU
 //     siblings   the gradients of a weight and of its bias read the same dy
 //     masks      the gradient of a ReLU after batch norm is recomputed where it is needed, from what batch norm reads anyway; that of one after a
-//                bias is made by the pass that sums the bias's gradient
+//                bias is made by the pass that sums the bias's gradient; where two gradients meet before it, that pass adds them too
 //     updates    those of many parameters by one rule
 #include <algorithm>
 #include <map>
@@ -174,6 +174,17 @@ class Fusing {
             if (!single<Sums>(reader) || reader.inputs[operand] != d || *readers(d).begin() != r) continue;
             std::vector<int> keep{d};
             keep.insert(keep.end(), reader.outputs.begin(), reader.outputs.end());
+            // Where a skip connection parts, dy is itself a sum that nobody else reads.
+            const int dy = node(n).inputs[1];
+            if (const auto sum = made_by<AddOp>(dy); sum && readers(dy).size() == 1 && !kept_.count(dy)) {
+                LocalNode fused = merge(graph_, {node(*sum), node(n), reader}, keep);
+                if (accepted(fused)) {
+                    remove(*sum);
+                    remove(n);
+                    replace(r, std::move(fused));
+                    return true;
+                }
+            }
             LocalNode fused = merge(graph_, {node(n), reader}, keep);
             if (!accepted(fused)) return false;
             remove(n);

@@ -47,18 +47,29 @@ inline ChannelPlan plan_channels(const ChannelView& view, DType dtype, bool sums
 
 namespace channel_pass_detail {
 
-template <class F, int V, class W>
-__device__ __forceinline__ void pass_element(F& f, int64_t i, const typename F::Param* params, int param_step, W (&sums)[F::kSums + 1][V]) {
-    using T = typename F::Element;
-    Pack<T, V> in[F::kIn];
+// Packs of the tensors that are read, at the same place of each.
+template <class F, int V>
+struct Packs {
+    Pack<typename F::Element, V> of[F::kIn];
+};
+template <class F, int V>
+__device__ __forceinline__ Packs<F, V> load_packs(const F& f, int64_t i) {
+    Packs<F, V> in;
 #pragma unroll
-    for (int k = 0; k < F::kIn; ++k) in[k] = load<V>(f.in[k] + i);
+    for (int k = 0; k < F::kIn; ++k) in.of[k] = load<V>(f.in[k] + i);
+    return in;
+}
+
+template <class F, int V, class W>
+__device__ __forceinline__ void pass_packs(F& f, const Packs<F, V>& in, int64_t i, const typename F::Param* params, int param_step,
+                                           W (&sums)[F::kSums + 1][V]) {
+    using T = typename F::Element;
     Pack<T, V> out;
 #pragma unroll
     for (int v = 0; v < V; ++v) {
         W values[F::kIn], mine[F::kSums + 1];
 #pragma unroll
-        for (int k = 0; k < F::kIn; ++k) values[k] = widen(in[k].at[v]);
+        for (int k = 0; k < F::kIn; ++k) values[k] = widen(in.of[k].at[v]);
 #pragma unroll
         for (int k = 0; k < F::kSums; ++k) mine[k] = sums[k][v];
         const W result = f.apply(params[v * param_step], values, mine);
@@ -67,6 +78,33 @@ __device__ __forceinline__ void pass_element(F& f, int64_t i, const typename F::
         out.at[v] = narrow<T>(result);
     }
     if constexpr (F::kWrites) store<V>(f.out + i, out);
+}
+
+// Places whose packs a thread reads before it works on the first: memory is far away.
+template <class F>
+constexpr int kAhead = F::kIn == 1 ? 4 : 2;
+
+// Calls pass_packs for every place of a thread, which are at(first), at(first + step), .. below `last`.
+template <class F, int V, class At, class W>
+__device__ __forceinline__ void pass_places(F& f, int64_t first, int64_t last, int64_t step, const At& at, const typename F::Param* params,
+                                            int param_step, W (&sums)[F::kSums + 1][V]) {
+    constexpr int A = kAhead<F>;
+    int64_t j = first;
+    for (; j + (A - 1) * step < last; j += A * step) {
+        Packs<F, V> in[A];
+        int64_t place[A];
+#pragma unroll
+        for (int a = 0; a < A; ++a) {
+            place[a] = at(j + a * step);
+            in[a] = load_packs<F, V>(f, place[a]);
+        }
+#pragma unroll
+        for (int a = 0; a < A; ++a) pass_packs<F, V>(f, in[a], place[a], params, param_step, sums);
+    }
+    for (; j < last; j += step) {
+        const int64_t place = at(j);
+        pass_packs<F, V>(f, load_packs<F, V>(f, place), place, params, param_step, sums);
+    }
 }
 
 // Channels last: a block has a tile of channels, blockDim.x packs of them, and a chunk of rows.
@@ -81,8 +119,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int v = 0; v < V; ++v) params[v] = f.param(c + v);
         const int64_t first = static_cast<int64_t>(blockIdx.y) * chunk, last = min(first + chunk, rows);
-#pragma unroll 2
-        for (int64_t r = first + threadIdx.y; r < last; r += blockDim.y) pass_element<F, V>(f, r * channels + c, params, 1, sums);
+        const auto at = [&](int64_t r) { return r * channels + c; };
+        pass_places<F, V>(f, first + threadIdx.y, last, blockDim.y, at, params, 1, sums);
     }
     if constexpr (F::kSums > 0) {
         __shared__ W shared[kThreads * V];
@@ -119,10 +157,11 @@ __global__ void __launch_bounds__(kThreads)
     const typename F::Param param = f.param(c);
     W sums[F::kSums + 1][V] = {};
     const int64_t first = static_cast<int64_t>(blockIdx.y) * chunk, last = min(first + chunk, packs);
-    for (int64_t j = first + threadIdx.x; j < last; j += blockDim.x) {
+    const auto at = [&](int64_t j) {
         const uint32_t n = static_cast<uint32_t>(j) / inner_packs, s = static_cast<uint32_t>(j) % inner_packs;
-        pass_element<F, V>(f, ((static_cast<int64_t>(n) * channels + c) * inner_packs + s) * V, &param, 0, sums);
-    }
+        return ((static_cast<int64_t>(n) * channels + c) * inner_packs + s) * V;
+    };
+    pass_places<F, V>(f, first + threadIdx.x, last, blockDim.x, at, &param, 0, sums);
     if constexpr (F::kSums > 0) {
 #pragma unroll
         for (int k = 0; k < F::kSums; ++k) {

@@ -117,6 +117,26 @@ struct GradSumsPass {
     }
 };
 
+// The same for dy in two parts.
+template <class T>
+struct GradSumsOfSumPass {
+    using Element = T;
+    using W = Wide<T>;
+    static constexpr int kIn = 4, kSums = 2;
+    static constexpr bool kWrites = true;
+    const T* in[4];  // x, one dy, y, the other dy
+    T* out;          // d
+    GradSumsPass<T, Masked::ByOutput> pass;
+
+    using Param = Affine<W>;
+    __device__ Param param(int64_t c) const { return pass.param(c); }
+    __device__ W apply(const Param& p, const W (&x)[4], W (&sums)[3]) const {
+        const W joined[3] = {x[0], x[1] + x[3], x[2]};
+        return pass.apply(p, joined, sums);
+    }
+    __device__ void finish(int64_t c, const double (&sums)[2]) const { pass.finish(c, sums); }
+};
+
 template <class T, Masked kMask>
 struct GradInputPass {
     using Element = T;
@@ -269,6 +289,47 @@ std::unique_ptr<Kernel> prepare_sums(const KernelRequest& request, Device& devic
             kernel = pass_kernel(device, plan, GradSumsPass<T, Masked::ByNormalized>{{x, dy}, nullptr, channels, dgamma, dbeta}, workspace);
         else
             kernel = pass_kernel(device, plan, GradSumsPass<T, Masked::No>{{x, dy}, nullptr, channels, dgamma, dbeta}, workspace);
+    });
+    return kernel;
+}
+
+// The sums, masked by the output, of a gradient that comes from two sides: [Add, ReLU's gradient, sums], as where a skip connection parts.
+struct SumMasking {
+    Masking masking;  // its dy is one of them
+    int other;        // and this the other
+};
+std::optional<SumMasking> norm_grad_sums_of_sum(const Problem& p) {
+    if (!steps_are<AddOp, UnaryGradOp, BatchNormGradSumsOp>(p) || p.steps[0].inputs.size() != 2) return std::nullopt;
+    if (!continues(p, 1, 1) || input_of(p, 2, 1) != output_of(p, 1) || op_of<UnaryGradOp>(p, 1).kind != Unary::Relu) return std::nullopt;
+    const Masking masking{.mask = Masked::ByOutput, .dy = input_of(p, 0, 0), .y = input_of(p, 1, 0), .d = output_of(p, 1)};
+    for (const int t : {masking.dy, input_of(p, 0, 1), masking.y, input_of(p, 2, 0), input_of(p, 2, 2)})
+        if (!is_input(p, t)) return std::nullopt;
+    if (!is_output(p, masking.d)) return std::nullopt;
+    return SumMasking{masking, input_of(p, 0, 1)};
+}
+
+bool accepts_sums_of_sum(const Problem& p) { return norm_grad_sums_of_sum(p).has_value(); }
+std::vector<Candidate> sums_of_sum_candidates(const Problem& p) {
+    const auto [m, other] = *norm_grad_sums_of_sum(p);
+    const int x = p.steps.back().inputs[0];
+    return in_each_layout(p, {x, m.dy, other, m.y, m.d}, {{m.d, m.dy}, {m.d, other}, {m.d, m.y}},
+                          sums_workspace(p.tensors[static_cast<size_t>(x)]));
+}
+std::unique_ptr<Kernel> prepare_sums_of_sum(const KernelRequest& request, Device& device) {
+    const auto [m, other] = *norm_grad_sums_of_sum(request.problem);
+    const auto& step = request.problem.steps.back();
+    std::unique_ptr<Kernel> kernel;
+    with_floating(dtype_of(request, step.inputs[0]), [&, &m = m, &other = other](auto zero) {
+        using T = decltype(zero);
+        using W = Wide<T>;
+        const auto channels = channels_of<W>(request, step.inputs[2], m.gamma, m.beta, std::get<BatchNormGradSumsOp>(step.op).epsilon);
+        const T *const x = data_of<const T>(request, step.inputs[0]), *const dy = data_of<const T>(request, m.dy),
+                       *const y = data_of<const T>(request, m.y);
+        T* const d = data_of<T>(request, m.d);
+        const GradSumsPass<T, Masked::ByOutput> pass{
+            {x, dy, y}, d, channels, data_of<W>(request, step.outputs[0]), data_of<W>(request, step.outputs[1])};
+        kernel = pass_kernel(device, plan_of(request, step.inputs[0], true),
+                             GradSumsOfSumPass<T>{{x, dy, y, data_of<const T>(request, other)}, d, pass}, request.workspace);
     });
     return kernel;
 }
@@ -430,6 +491,7 @@ Family norm_family() {
             {{accepts_stats, stats_candidates, prepare_stats},
              {accepts_normalizing, normalizing_candidates, prepare_normalizing},
              {accepts_sums, sums_candidates, prepare_sums},
+             {accepts_sums_of_sum, sums_of_sum_candidates, prepare_sums_of_sum},
              {accepts_grad_input, grad_input_candidates, prepare_grad_input},
              {accepts_fixed, fixed_candidates, prepare_fixed},
              {accepts_running_stats, plain_candidate, prepare_running_stats},
