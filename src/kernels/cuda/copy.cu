@@ -67,6 +67,31 @@ __global__ void fill(T* data, int64_t count, T value) {
     for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) data[i] = value;
 }
 
+// A thread writes a pack of channels.
+template <class E, int V>
+__global__ void widen_channels(const E* src, E* dst, int64_t positions, int from, int to) {
+    const int packs = to / V;
+    const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, count = positions * packs;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+        const int64_t position = i / packs;
+        const int first = static_cast<int>(i - position * packs) * V;
+        Pack<E, V> out;
+#pragma unroll
+        for (int v = 0; v < V; ++v) out.at[v] = first + v < from ? src[position * from + first + v] : E{0};
+        store<V>(dst + i * V, out);
+    }
+}
+
+template <class T>
+__global__ void sum_of_parts(const T* parts, int count, T* dst, int64_t each) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < each; i += step) {
+        Wide<T> sum = 0;
+        for (int p = 0; p < count; ++p) sum += widen(parts[p * each + i]);
+        dst[i] = narrow<T>(sum);
+    }
+}
+
 // Whether the copy is [batch] matrices of rows x columns, transposed: the dims in the order of dst are (batch,) columns, rows.
 struct Transposing {
     bool holds = false;
@@ -153,6 +178,28 @@ void start_copy(const Device& device, const Operand& src, const Operand& dst) {
     CONVOY_CHECK(shape == dst.desc.shape, "a copy of {} to {}", to_string(shape), to_string(dst.desc.shape));
     start_copy(device, shape, {src.data, src.desc.dtype, strides_of(shape, src.layout)},
                {dst.data, dst.desc.dtype, strides_of(shape, dst.layout)});
+}
+
+void start_widen(const Device& device, const Operand& src, const Operand& dst) {
+    const int from = static_cast<int>(src.desc.shape[1]), to = static_cast<int>(dst.desc.shape[1]);
+    const int64_t positions = numel(src.desc.shape) / std::max(from, 1);
+    const auto typed = [&](auto zero, auto width) {
+        using E = decltype(zero);
+        constexpr int V = decltype(width)::value;
+        CONVOY_CHECK(to % V == 0, "{} channels are widened to {}", from, to);
+        launch(device, widen_channels<E, V>, grid_for(positions * to / V), kThreads, static_cast<const E*>(src.data),
+               static_cast<E*>(dst.data), positions, from, to);
+    };
+    if (size_of(src.desc.dtype) == 2) return typed(uint16_t{}, std::integral_constant<int, 8>{});
+    typed(uint32_t{}, std::integral_constant<int, 4>{});
+}
+
+void start_sum_of_parts(const Device& device, const void* parts, int count, const Operand& dst) {
+    const int64_t each = numel(dst.desc.shape);
+    with_floating(dst.desc.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        launch(device, sum_of_parts<T>, grid_for(each), kThreads, static_cast<const T*>(parts), count, static_cast<T*>(dst.data), each);
+    });
 }
 
 void start_fill(const Device& device, void* data, DType dtype, int64_t count, double value) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 
 #include "base/error.h"
@@ -201,7 +202,7 @@ Descriptor ConvGraph::finalize(Device& device) const {
     return graph.finalize();
 }
 
-std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePolicy& policy, size_t most) {
+std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePolicy& policy) {
     std::vector<EngineConfig> found;
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
         Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -212,13 +213,17 @@ std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePo
              descriptors_in(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kAsked)) {
             const auto engine = descriptors_in(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
             if (engine.empty() || !allowed(engine[0], policy)) continue;
-            EngineConfig each{config, text_of(engine[0], config)};
+            EngineConfig each{config, value_in<int64_t>(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64),
+                              text_of(engine[0], config)};
             const auto same = [&](const EngineConfig& other) { return other.name == each.name; };
             if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(each));
-            if (found.size() == most) return found;
         }
     }
-    return found;
+    std::set<int64_t> seen;
+    std::vector<EngineConfig> firsts, others;
+    for (EngineConfig& each : found) (seen.insert(each.engine).second ? firsts : others).push_back(std::move(each));
+    firsts.insert(firsts.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+    return firsts;
 }
 
 ExecutionPlan::ExecutionPlan(Device& device, const EngineConfig& engine) : plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {

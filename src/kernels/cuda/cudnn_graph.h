@@ -70,10 +70,11 @@ struct EnginePolicy {
 // An engine with its settings; `name` says the same in words, from one run of the program to another.
 struct EngineConfig {
     Descriptor config;
+    int64_t engine;
     std::string name;
 };
-// Those that the library names for the graph, the likely best first, at most `most`.
-std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePolicy& policy, size_t most);
+// Those that the library names for the graph: the likely best setting of every engine first, then the others.
+std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePolicy& policy);
 
 // An engine made ready. Error when the library cannot do it after all.
 class ExecutionPlan {

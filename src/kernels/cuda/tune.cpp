@@ -11,8 +11,7 @@ namespace convoy::cuda {
 namespace {
 
 constexpr size_t kTried = 8;     // engines
-constexpr size_t kListed = 24;   // in which a remembered one is looked for
-constexpr double kPatience = 2;  // seconds after which no other engine is tried: some are compiled when they are first asked for
+constexpr double kPatience = 1;  // seconds after which no other engine is tried: some are compiled when they are first asked for
 
 class Event {
   public:
@@ -31,20 +30,6 @@ class Event {
   private:
     cudaEvent_t event_ = nullptr;
 };
-
-// The best of a few runs, after one that is not counted.
-double measure(Device& device, const ExecutionPlan& plan) {
-    Event begin, end;
-    double best = 1e30;
-    plan.run(device);
-    for (int run = 0; run < 4; ++run) {
-        begin.record(device);
-        plan.run(device);
-        end.record(device);
-        best = std::min(best, end.seconds_since(begin));
-    }
-    return best;
-}
 
 // The engine ready to run, or nothing when it cannot be had after all.
 std::shared_ptr<ExecutionPlan> prepared(Device& device, const EngineConfig& engine, const TuneRequest& request) {
@@ -65,28 +50,46 @@ std::string key_of(const Device& device, const std::string& problem) {
 
 }  // namespace
 
-bool remembered_choice(const Device& device, const std::string& question, const std::function<bool()>& answer) {
-    const std::string key = key_of(device, question);
-    if (const auto known = EngineCache::shared().find(key)) return *known == "yes";
-    const bool yes = answer();
-    EngineCache::shared().store(key, yes ? "yes" : "no");
-    return yes;
+double measure_runs(Device& device, const std::function<void()>& start, double hopeless) {
+    constexpr double kLong = 5e-3, kEnough = 0.1;  // seconds: of a run that is not unlucky; of all runs
+    constexpr int kRuns = 4;
+    Event begin, end;
+    const auto once = [&] {
+        begin.record(device);
+        start();
+        end.record(device);
+        return end.seconds_since(begin);
+    };
+    const double first = once();
+    if (hopeless > 0 && first > hopeless && first > kLong) return first;
+    double best = first, spent = first;
+    for (int run = 0; run < kRuns && (run == 0 || spent < kEnough); ++run) {
+        const double seconds = once();
+        best = run == 0 ? seconds : std::min(best, seconds);
+        spent += seconds;
+    }
+    return best;
 }
 
-std::optional<Tuned> tune(Device& device, const TuneRequest& request) {
-    const std::string key = key_of(device, request.problem);
-    const auto remembered = EngineCache::shared().find(key);
-    const auto engines = engine_configs(request.graph, request.policy, remembered ? kListed : kTried);
-    if (remembered)
+std::optional<std::string> remembered(const Device& device, const std::string& question) {
+    return EngineCache::shared().find(key_of(device, question));
+}
+
+void remember(const Device& device, const std::string& question, const std::string& answer) {
+    EngineCache::shared().store(key_of(device, question), answer);
+}
+
+std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request) {
+    const auto known = remembered(device, request.problem);
+    const auto engines = engine_configs(request.graph, request.policy);
+    if (known)
         for (const EngineConfig& engine : engines) {
-            if (engine.name != *remembered) continue;
-            if (auto plan = prepared(device, engine, request)) {
-                const double seconds = measure(device, *plan);
-                return Tuned{std::move(plan), seconds};
-            }
+            if (engine.name != *known) continue;
+            if (auto plan = prepared(device, engine, request)) return plan;
         }
-    std::optional<Tuned> best;
+    std::shared_ptr<ExecutionPlan> best;
     std::string name;
+    double fastest = 0;
     const auto start = std::chrono::steady_clock::now();
     for (size_t i = 0; i < std::min(engines.size(), kTried); ++i) {
         if (best && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > kPatience) break;
@@ -94,15 +97,17 @@ std::optional<Tuned> tune(Device& device, const TuneRequest& request) {
         if (!plan) continue;
         double seconds = 0;
         try {
-            seconds = measure(device, *plan);
+            seconds = measure_runs(
+                device, [&] { plan->run(device); }, best ? 2 * fastest : 0);
         } catch (const Error&) {
             continue;
         }
-        if (best && best->seconds <= seconds) continue;
-        best = Tuned{std::move(plan), seconds};
+        if (best && fastest <= seconds) continue;
+        best = std::move(plan);
         name = engines[i].name;
+        fastest = seconds;
     }
-    if (best) EngineCache::shared().store(key, name);
+    if (best) remember(device, request.problem, name);
     return best;
 }
 

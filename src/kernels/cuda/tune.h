@@ -18,13 +18,15 @@ struct TuneRequest {
     void* workspace;
     int64_t workspace_bytes;  // an engine that needs more is not taken
 };
-struct Tuned {
-    std::shared_ptr<ExecutionPlan> plan;
-    double seconds;
-};
 // Nothing when the library has no engine for it.
-std::optional<Tuned> tune(Device& device, const TuneRequest& request);
-// The answer to a question about a problem, which is remembered too: measured anew it might be another.
-bool remembered_choice(const Device& device, const std::string& question, const std::function<bool()>& answer);
+std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request);
+
+// Seconds that the device takes for what `start` starts: the best of a few runs, after one that is not counted, unless that one took so long already that
+// the others are hopeless (0: never).
+double measure_runs(Device& device, const std::function<void()>& start, double hopeless);
+
+// What was chosen for a problem: measured anew it might be another.
+std::optional<std::string> remembered(const Device& device, const std::string& question);
+void remember(const Device& device, const std::string& question, const std::string& answer);
 
 }  // namespace convoy::cuda

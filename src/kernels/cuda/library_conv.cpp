@@ -1,0 +1,412 @@
+#include "kernels/cuda/library_conv.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/cuda/bias.h"
+#include "kernels/cuda/copy.h"
+#include "kernels/cuda/engine_cache.h"
+#include "kernels/cuda/tune.h"
+#include "kernels/cuda/views.h"
+#include "kernels/function_kernel.h"
+#include "program/key.h"
+
+namespace convoy::cuda {
+
+namespace {
+
+enum Uid : int64_t { kX = 1, kW, kY, kBias, kSum, kShifted };
+
+constexpr int64_t kAlignment = 256;  // the library may count on more than the plan gives
+int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t bytes_of(const Operand& o) { return numel(o.desc.shape) * size_of(o.desc.dtype); }
+
+// With at least two spatial dims, which the library wants: one of length 1 is put before a single one.
+struct Padded {
+    Dims dims, strides;
+};
+Padded padded(const Shape& shape, const Dims& strides) {
+    if (shape.size() != 3) return {shape, strides};
+    return {{shape[0], shape[1], 1, shape[2]}, {strides[0], strides[1], strides[2] * shape[2], strides[2]}};
+}
+Window padded(const Window& w) {
+    if (w.rank() != 1) return w;
+    return {{1, w.kernel[0]}, {1, w.stride[0]}, {1, w.dilation[0]}, {0, w.pad_lo[0]}, {0, w.pad_hi[0]}};
+}
+
+GraphTensor tensor(int64_t uid, const Operand& o) {
+    const Padded p = padded(o.desc.shape, strides_of(o.desc.shape, o.layout));
+    return {uid, o.desc.dtype, p.dims, p.strides};
+}
+
+// Memory that is taken piece by piece.
+class Scratch {
+  public:
+    Scratch(void* data, int64_t bytes) {
+        data_ = reinterpret_cast<std::byte*>(aligned(reinterpret_cast<intptr_t>(data)));
+        left_ = bytes - kAlignment;  // the same wherever the plan puts it
+    }
+    // Nothing when there is not enough.
+    void* take(int64_t bytes) {
+        if (aligned(bytes) > left_) return nullptr;
+        void* const piece = data_;
+        data_ += aligned(bytes);
+        left_ -= aligned(bytes);
+        return piece;
+    }
+    void* rest() const { return data_; }
+    int64_t left() const { return left_; }
+
+  private:
+    std::byte* data_;
+    int64_t left_;
+};
+
+// A convolution as the library is asked for it.
+struct Asked {
+    Direction direction;
+    Window window;
+    Operand x, w, y;
+    bool fused = false;  // with the bias and the activation
+};
+
+using Start = std::function<void()>;
+struct Way {
+    std::string name;
+    std::function<Start(Scratch)> make;  // an empty Start: it cannot be done so
+    bool last_resort = false;            // tried where no other way is any good
+};
+
+// dst[i] = src[i + origin]
+void copy_from_box(const Device& device, const Operand& src, const Operand& dst, const Dims& origin) {
+    const Dims strides = strides_of(src.desc.shape, src.layout);
+    int64_t offset = 0;
+    for (int d = 0; d < origin.size(); ++d) offset += origin[d] * strides[d];
+    start_copy(device, dst.desc.shape, {static_cast<std::byte*>(src.data) + offset * size_of(src.desc.dtype), src.desc.dtype, strides},
+               {dst.data, dst.desc.dtype, strides_of(dst.desc.shape, dst.layout)});
+}
+// dst[i + origin] = src[i]
+void copy_to_box(const Device& device, const Operand& src, const Operand& dst, const Dims& origin) {
+    const Dims strides = strides_of(dst.desc.shape, dst.layout);
+    int64_t offset = 0;
+    for (int d = 0; d < origin.size(); ++d) offset += origin[d] * strides[d];
+    start_copy(device, src.desc.shape, {src.data, src.desc.dtype, strides_of(src.desc.shape, src.layout)},
+               {static_cast<std::byte*>(dst.data) + offset * size_of(dst.desc.dtype), dst.desc.dtype, strides});
+}
+
+// Where the bytes are kept that the chosen way needs. (No device is known when candidates are offered; too little for another one only means another choice.)
+std::string workspace_key(const Problem& problem) { return fmt::format("cuDNN {}, workspace: {}", cudnnGetVersion(), key_of(problem)); }
+
+class LibraryConv {
+  public:
+    LibraryConv(const KernelRequest& request, const ConvProblem& conv, Device& device)
+        : device_(device),
+          compute_(request.problem.compute),
+          groups_(conv.groups),
+          work_(work_of(request.problem)),
+          activation_(conv.activation ? std::optional(*conv.activation) : std::nullopt),
+          bias_(conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data),
+          asked_{conv.direction, conv.window, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y)},
+          scratch_(request.workspace, library_workspace(request.problem)),
+          workspace_(workspace_key(request.problem)) {}
+
+    std::unique_ptr<Kernel> kernel() {
+        const auto list = ways();
+        const std::string question = key(asked_) + (follows() ? follow_text() : "") + ", way";
+        if (const auto known = remembered(device_, question))
+            for (const Way& way : list)
+                if (way.name == *known)
+                    if (Start start = way.make(scratch_)) return kept(std::move(start), needed_);
+        Start best;
+        std::string chosen;
+        double seconds = 0;
+        int64_t bytes = 0;
+        constexpr double kAnyGood = 5e12;  // operations a second
+        for (const Way& way : list) {
+            if (way.last_resort && best && work_ / seconds > kAnyGood) continue;
+            Start start = way.make(scratch_);
+            if (!start) continue;
+            const double taken = measure_runs(device_, start, best ? 2 * seconds : 0);
+            if (best && taken >= seconds) continue;
+            best = std::move(start);
+            chosen = way.name;
+            seconds = taken;
+            bytes = needed_;
+        }
+        if (!best) return nullptr;
+        remember(device_, question, chosen);
+        return kept(std::move(best), bytes);
+    }
+
+  private:
+    // The next plan will know how much it needs.
+    std::unique_ptr<Kernel> kept(Start start, int64_t bytes) const {
+        const std::string text = std::to_string(bytes);
+        if (EngineCache::shared().find(workspace_) != text) EngineCache::shared().store(workspace_, text);
+        return make_kernel([start = std::move(start)](const StepContext&) { start(); });
+    }
+
+    bool follows() const { return bias_ || activation_; }
+    std::string follow_text() const {
+        return fmt::format(" bias {} activation {}", bias_ != nullptr, activation_ ? name_of(activation_->kind) : "none");
+    }
+
+    std::vector<Way> ways() const {
+        std::vector<Way> list;
+        // An engine may take what is behind for as much as what is before: seen with gradients of weights in f32.
+        const bool even = asked_.window.pad_lo == asked_.window.pad_hi;
+        const bool gradient = asked_.direction == Direction::GradWeight;
+        if (!even) {
+            list.push_back({"written out", [this](Scratch s) { return written_out(s); }});
+            return list;
+        }
+        // With tensor cores the engines that fuse, and those that write as they read, were never behind.
+        const bool widens = gradient && asked_.w.desc.dtype != asked_.x.desc.dtype;
+        if (follows()) list.push_back({"plain, at once", [this](Scratch s) { return plainly(at_once(asked_), s); }});
+        if (widens) list.push_back({"rounded first", [this](Scratch s) { return rounded_first(asked_, s); }});
+        list.push_back(
+            {"plain", [this](Scratch s) { return followed(plainly(asked_, s)); }, compute_ != DType::f32 && (follows() || widens)});
+        if (wants_channels() && follows()) list.push_back({"wide, at once", [this](Scratch s) { return wide(s, true); }});
+        if (wants_channels()) list.push_back({"wide", [this](Scratch s) { return wide(s, false); }});
+        if (can_mirror()) list.push_back({"mirrored", [this](Scratch s) { return followed(mirrored(s)); }});
+        for (const int64_t parts : {4, 16})
+            if (gradient && asked_.x.desc.shape[0] % parts == 0)
+                list.push_back({fmt::format("in {} parts", parts), [this, parts](Scratch s) { return in_parts(parts, s); }, true});
+        return list;
+    }
+
+    // --- Ways -----------------------------------------------------------------------------------------------------------------------
+
+    Start plainly(const Asked& a, Scratch s) const {
+        auto plan = tuned(a, s);
+        if (!plan) return nullptr;
+        return [&device = device_, plan = std::move(plan)] { plan->run(device); };
+    }
+
+    static Asked at_once(Asked a) {
+        a.fused = true;
+        return a;
+    }
+
+    // The bias and the activation in a pass of their own.
+    Start followed(Start start) const {
+        if (!start || !follows()) return start;
+        return [start = std::move(start), &device = device_, y = asked_.y, bias = bias_, activation = activation_] {
+            start();
+            start_bias(device, y, bias, activation ? &*activation : nullptr);
+        };
+    }
+
+    // The gradient of weights that are wider than the activations, rounded and then widened.
+    Start rounded_first(const Asked& a, Scratch s) const {
+        Asked narrow = a;
+        narrow.w.desc.dtype = a.x.desc.dtype;
+        narrow.w.data = s.take(bytes_of(narrow.w));
+        Start start = narrow.w.data ? plainly(narrow, s) : nullptr;
+        if (!start) return nullptr;
+        return [start = std::move(start), &device = device_, from = narrow.w, to = a.w] {
+            start();
+            start_copy(device, from, to);
+        };
+    }
+
+    // Tensor cores want packs of channels; an image has three.
+    int64_t pack() const { return compute_ == DType::bf16 ? 8 : compute_ == DType::tf32 ? 4 : 1; }
+    bool wants_channels() const {
+        return asked_.direction != Direction::GradInput && groups_ == 1 && asked_.x.desc.shape[1] % pack() != 0 &&
+               !asked_.x.layout.is_plain();
+    }
+    Start wide(Scratch s, bool fused) const {
+        Asked a = asked_;
+        const bool forward = a.direction == Direction::Forward;
+        const int64_t channels = (a.x.desc.shape[1] + pack() - 1) / pack() * pack();
+        a.x.desc.shape[1] = a.w.desc.shape[1] = channels;
+        if (!forward) a.w.desc.dtype = a.x.desc.dtype;
+        a.fused = forward && fused && follows();
+        a.x.data = s.take(bytes_of(a.x));
+        a.w.data = a.x.data ? s.take(bytes_of(a.w)) : nullptr;
+        Start start = a.w.data ? plainly(a, s) : nullptr;
+        if (!start) return nullptr;
+        if (forward && !a.fused) start = followed(std::move(start));
+        return [start = std::move(start), &device = device_, own = asked_, a, forward] {
+            start_widen(device, own.x, a.x);
+            if (forward) start_widen(device, own.w, a.w);
+            start();
+            if (!forward) copy_from_box(device, a.w, own.w, Dims::filled(own.w.desc.shape.size(), 0));
+        };
+    }
+
+    // The input with its padding around it, so that the library pads nothing.
+    Start written_out(Scratch s) const {
+        Asked a = asked_;
+        const Window& w = asked_.window;
+        Dims origin = Dims::filled(a.x.desc.shape.size(), 0);
+        for (int d = 0; d < w.rank(); ++d) {
+            origin[2 + d] = w.pad_lo[d];
+            a.x.desc.shape[2 + d] += w.pad_lo[d] + w.pad_hi[d];
+            a.window.pad_lo[d] = a.window.pad_hi[d] = 0;
+        }
+        a.x.data = s.take(bytes_of(a.x));
+        if (!a.x.data) return nullptr;
+        const bool narrows = a.direction == Direction::GradWeight && a.w.desc.dtype != a.x.desc.dtype;
+        Start start = narrows ? rounded_first(a, s) : plainly(a, s);
+        if (!start) return nullptr;
+        if (a.direction == Direction::GradInput)
+            return followed([start = std::move(start), &device = device_, own = asked_, a, origin] {
+                start();
+                copy_from_box(device, a.x, own.x, origin);
+            });
+        return followed([start = std::move(start), &device = device_, own = asked_, a, origin] {
+            start_fill(device, a.x.data, a.x.desc.dtype, numel(a.x.desc.shape), 0);
+            copy_to_box(device, own.x, a.x, origin);
+            start();
+        });
+    }
+
+    // With stride 1 a convolution is the gradient of another one's input, and the other way round, with weights transposed and turned. Of the
+    // engines that transform, the library has some for one direction only.
+    bool can_mirror() const {
+        const Window& w = asked_.window;
+        if (compute_ != DType::f32 || groups_ != 1 || asked_.direction == Direction::GradWeight) return false;
+        for (int d = 0; d < w.rank(); ++d)
+            if (w.stride[d] != 1 || w.dilation[d] != 1 || w.pad_lo[d] > w.kernel[d] - 1) return false;
+        return numel(w.kernel) > 1;
+    }
+    Start mirrored(Scratch s) const {
+        Asked a = asked_;
+        a.direction = asked_.direction == Direction::Forward ? Direction::GradInput : Direction::Forward;
+        std::swap(a.x, a.y);
+        std::swap(a.w.desc.shape[0], a.w.desc.shape[1]);
+        for (int d = 0; d < a.window.rank(); ++d)
+            a.window.pad_lo[d] = a.window.pad_hi[d] = a.window.kernel[d] - 1 - asked_.window.pad_lo[d];
+        a.w.data = s.take(bytes_of(a.w));
+        Start start = a.w.data ? plainly(a, s) : nullptr;
+        if (!start) return nullptr;
+        // Turned: read from the last tap backwards.
+        const Shape& shape = a.w.desc.shape;
+        Dims from = strides_of(asked_.w.desc.shape, asked_.w.layout);
+        std::swap(from[0], from[1]);
+        int64_t last = 0;
+        for (int d = 2; d < shape.size(); ++d) {
+            last += from[d] * (shape[d] - 1);
+            from[d] = -from[d];
+        }
+        const CopyEnd src{static_cast<std::byte*>(asked_.w.data) + last * size_of(asked_.w.desc.dtype), asked_.w.desc.dtype, from};
+        const CopyEnd dst{a.w.data, a.w.desc.dtype, strides_of(shape, a.w.layout)};
+        return [start = std::move(start), &device = device_, shape, src, dst] {
+            start_copy(device, shape, src, dst);
+            start();
+        };
+    }
+
+    // The gradient of weights by parts of the batch, whose sums are added: an engine that cannot be had for the whole may be had for a part.
+    Start in_parts(int64_t parts, Scratch s) const {
+        Asked a = asked_;
+        a.x.desc.shape[0] /= parts;
+        a.y.desc.shape[0] /= parts;
+        const int64_t each = bytes_of(a.w);
+        auto* const sums = static_cast<std::byte*>(s.take(each * parts));
+        if (!sums || each % kAlignment != 0) return nullptr;
+        a.w.data = sums;
+        const auto first = tuned(a, s);
+        if (!first) return nullptr;
+        std::vector<ExecutionPlan> plans;
+        for (int64_t p = 0; p < parts; ++p) {
+            plans.push_back(*first);
+            const auto part = [p](const Operand& o) { return static_cast<std::byte*>(o.data) + p * bytes_of(o); };
+            plans.back().bind({{kX, part(a.x)}, {kW, sums + p * each}, {kY, part(a.y)}}, s.rest());
+        }
+        return [&device = device_, plans = std::move(plans), sums, w = asked_.w] {
+            for (const ExecutionPlan& plan : plans) plan.run(device);
+            start_sum_of_parts(device, sums, static_cast<int>(plans.size()), w);
+        };
+    }
+
+    // --- Asking the library ---------------------------------------------------------------------------------------------------------
+
+    std::shared_ptr<ExecutionPlan> tuned(const Asked& a, const Scratch& s) const {
+        const GraphTensor x = tensor(kX, a.x), w = tensor(kW, a.w), y = tensor(kY, a.y);
+        TuneRequest request{.policy = {.tensor_cores = compute_ != DType::f32},
+                            .memory = {{kX, a.x.data}, {kW, a.w.data}, {kY, a.y.data}},
+                            .workspace = s.rest(),
+                            .workspace_bytes = s.left()};
+        try {
+            ConvGraph graph(padded(a.window), DType::f32);
+            if (a.fused)
+                add_fused(graph, a.direction, x, w, y);
+            else
+                graph.convolution(a.direction, x, w, y);
+            request.graph = graph.finalize(device_);
+            if (a.fused && bias_) request.memory.emplace_back(kBias, bias_);
+            request.problem = key(a) + (a.fused ? follow_text() : "");
+            auto plan = tune(device_, request);
+            if (plan) needed_ = scratch_.left() - s.left() + plan->workspace_bytes();
+            return plan;
+        } catch (const Error&) {
+            return nullptr;  // no graph that the library takes
+        }
+    }
+
+    void add_fused(ConvGraph& graph, Direction direction, const GraphTensor& x, const GraphTensor& w, const GraphTensor& y) const {
+        const auto inside = [&](int64_t uid) { return GraphTensor{uid, DType::f32, y.dims, y.strides, true}; };
+        GraphTensor result = inside(kSum);
+        graph.convolution(direction, x, w, result);
+        if (bias_) {
+            Dims dims = Dims::filled(y.dims.size(), 1), strides = Dims::filled(y.dims.size(), 1);
+            dims[1] = y.dims[1];
+            strides[0] = y.dims[1];
+            // Channels are the fastest dim, as in the layout of y.
+            for (int d = 2; d < dims.size(); ++d) strides[d] = y.dims[1];
+            const GraphTensor sum = activation_ ? inside(kShifted) : y;
+            graph.add(result, {kBias, DType::f32, dims, strides}, sum);
+            result = sum;
+        }
+        if (activation_) graph.rectify(result, y, activation_->kind == Unary::Relu ? 0 : activation_->alpha);
+    }
+
+    std::string key(const Asked& a) const {
+        std::string text = fmt::format("{} {}", static_cast<int>(a.direction), name_of(compute_));
+        for (const Operand* o : {&a.x, &a.w, &a.y}) {
+            const GraphTensor t = tensor(kX, *o);
+            text += fmt::format(" {} {} by {}", name_of(t.dtype), to_string(t.dims), to_string(t.strides));
+        }
+        const Window v = padded(a.window);
+        return text + fmt::format(" stride {} dilation {} pad {} {}", to_string(v.stride), to_string(v.dilation), to_string(v.pad_lo),
+                                  to_string(v.pad_hi));
+    }
+
+    Device& device_;
+    DType compute_;
+    int64_t groups_;
+    double work_;
+    std::optional<UnaryOp> activation_;
+    void* bias_;
+    Asked asked_;
+    Scratch scratch_;
+    std::string workspace_;       // the key of what is needed of it
+    mutable int64_t needed_ = 0;  // by the way that was made last
+};
+
+}  // namespace
+
+Layout library_layout(DType compute, int rank) {
+    return compute == DType::bf16 || compute == DType::tf32 ? Layout::channels_last(rank) : Layout::plain();
+}
+
+int64_t library_workspace(const Problem& problem) {
+    constexpr int64_t kLeast = int64_t{4} << 20, kMost = int64_t{2} << 30, kPage = 4096;
+    if (const auto known = EngineCache::shared().find(workspace_key(problem)))
+        return std::clamp((static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment + kPage - 1) / kPage * kPage, kPage, kMost);
+    int64_t bytes = 0;
+    for (const TensorDesc& t : problem.tensors) bytes += numel(t.shape) * size_of(t.dtype);
+    return std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost);
+}
+
+std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device) {
+    return LibraryConv(request, conv, device).kernel();
+}
+
+}  // namespace convoy::cuda
