@@ -3,6 +3,7 @@
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "exec/share.h"
+#include "kernels/device_memory.h"
 #include "model/autodiff.h"
 
 namespace convoy {
@@ -199,6 +201,12 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
     output.line("memory: {:.1f} MB planned, {:.1f} MB more resident than before, {:.1f} MB at most",
                 static_cast<double>(program.memory.arena_bytes + program.memory.state_bytes) / 1e6, static_cast<double>(growth) / 1e6,
                 static_cast<double>(rss) / 1e6);
+    std::optional<DeviceMemoryUse> device;
+    if (const auto* has = dynamic_cast<const HasDeviceMemory*>(&session.backend())) device = has->memory_use();
+    if (device)
+        output.line("device memory: {:.1f} MB allocated at most, {:.1f} MB of {:.1f} MB in use, libraries and driver included",
+                    static_cast<double>(device->allocated_most) / 1e6, static_cast<double>(device->in_use) / 1e6,
+                    static_cast<double>(device->total) / 1e6);
     output.result({{"model", entry.name},
                    {"batch", batch},
                    {"threads", with.threads},
@@ -212,6 +220,8 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
                    {"worst_ms", times.back() * 1e3},
                    {"steps", times.size() * static_cast<size_t>(group)},
                    {"planned_bytes", program.memory.arena_bytes + program.memory.state_bytes},
+                   {"device_bytes", device ? Json(device->allocated_most) : Json(nullptr)},
+                   {"device_in_use_bytes", device ? Json(device->in_use) : Json(nullptr)},
                    {"rss_bytes", rss},
                    {"rss_growth_bytes", growth},
                    {"gflop", sum.work / 1e9},

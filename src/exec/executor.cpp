@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "kernels/device_clock.h"
 
 namespace convoy {
 
@@ -138,7 +139,20 @@ void Executor::execute_range(size_t begin, size_t end, const StepContext& contex
         }
         if (recording) return recording->run(context);
     }
-    for (size_t i = begin; i < end; ++i) execute(i, context);
+    auto* const clock = timing_ && may_record_ ? dynamic_cast<HasDeviceClock*>(&backend_) : nullptr;
+    if (!clock) {
+        for (size_t i = begin; i < end; ++i) execute(i, context);
+        return;
+    }
+    // A device that times its kernels itself: their spans follow each other from now on.
+    std::vector<Kernel*> kernels;
+    for (size_t i = begin; i < end; ++i) kernels.push_back(kernels_[i].get());
+    auto at = Clock::now();
+    for (const double seconds : clock->time_each(kernels, context)) {
+        spans_[begin].begin = at;
+        at += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+        spans_[begin++].end = at;
+    }
 }
 
 bool Executor::start(const StepContext& context) {

@@ -2,11 +2,14 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "kernels/cuda/clock.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/family.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/recording.h"
 #include "kernels/cuda/target.h"
+#include "kernels/device_clock.h"
+#include "kernels/device_memory.h"
 #include "kernels/registry.h"
 
 namespace convoy {
@@ -15,7 +18,7 @@ namespace {
 
 using cuda::Device;
 
-class CudaBackend : public Backend {
+class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceClock {
   public:
     explicit CudaBackend(int device) : device_(device), staging_(device_) {}
 
@@ -69,6 +72,13 @@ class CudaBackend : public Backend {
     std::unique_ptr<Kernel> record(std::span<Kernel* const> kernels) override {
         device_.use();
         return cuda::record(device_, kernels);
+    }
+    std::vector<double> time_each(std::span<Kernel* const> kernels, const StepContext& context) override {
+        return cuda::time_each(device_, kernels, context);
+    }
+    DeviceMemoryUse memory_use() const override {
+        const int64_t total = device_.memory_bytes();
+        return {.allocated_most = device_.allocated_most(), .in_use = total - device_.free_bytes(), .total = total};
     }
 
   private:

@@ -86,6 +86,13 @@ int64_t Device::free_bytes() const {
     return static_cast<int64_t>(available);
 }
 
+void Device::count_allocated(int64_t bytes) {
+    const int64_t now = allocated_ += bytes;
+    int64_t most = allocated_most_;
+    while (now > most && !allocated_most_.compare_exchange_weak(most, now)) {
+    }
+}
+
 void Device::synchronize() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 const StepContext* Device::context() {

@@ -2,6 +2,7 @@
 // where a recorded step reads it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -26,6 +27,9 @@ class Device {
     const std::string& name() const { return name_; }
     int64_t memory_bytes() const { return memory_bytes_; }
     int64_t free_bytes() const;
+    // Counts what was allocated, or given back when negative.
+    void count_allocated(int64_t bytes);
+    int64_t allocated_most() const { return allocated_most_; }
     void synchronize() const;
 
     // The context that kernels read, in the device's memory; being asked for it while recording is noted.
@@ -45,6 +49,7 @@ class Device {
     int number_;
     std::string name_;
     int64_t memory_bytes_ = 0;
+    std::atomic<int64_t> allocated_ = 0, allocated_most_ = 0;
     cudaStream_t stream_ = nullptr;
     cudnnHandle_t cudnn_ = nullptr;
     cublasLtHandle_t blas_ = nullptr;

@@ -19,12 +19,14 @@ DeviceMemory::DeviceMemory(Device& device, int64_t bytes) : device_(device), byt
              static_cast<double>(bytes - available) / 1e9);
     }
     check(status, "cudaMalloc");
+    device.count_allocated(bytes);
 }
 
 DeviceMemory::~DeviceMemory() {
     if (!data_) return;
     cudaStreamSynchronize(device_.stream());
     cudaFree(data_);
+    device_.count_allocated(-bytes_);
 }
 
 void DeviceMemory::fill(uint8_t byte) {
