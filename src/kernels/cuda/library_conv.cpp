@@ -399,10 +399,24 @@ Layout library_layout(DType compute, int rank) {
 int64_t library_workspace(const Problem& problem) {
     constexpr int64_t kLeast = int64_t{4} << 20, kMost = int64_t{2} << 30, kPage = 4096;
     if (const auto known = EngineCache::shared().find(workspace_key(problem)))
-        return std::clamp((static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment + kPage - 1) / kPage * kPage, kPage, kMost);
+        return std::clamp((static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment + kPage - 1) / kPage * kPage, kPage, 2 * kMost);
     int64_t bytes = 0;
     for (const TensorDesc& t : problem.tensors) bytes += numel(t.shape) * size_of(t.dtype);
-    return std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost);
+    // Copies that a way keeps: of the input with its padding around it, or with more channels.
+    const auto conv = conv_problem(problem);
+    const TensorDesc &x = problem.tensors[static_cast<size_t>(conv->x)], &w = problem.tensors[static_cast<size_t>(conv->w)];
+    int64_t copies = 0;
+    if (conv->window.pad_lo != conv->window.pad_hi) {
+        Shape around = x.shape;
+        for (int d = 0; d < conv->window.rank(); ++d) around[2 + d] += conv->window.pad_lo[d] + conv->window.pad_hi[d];
+        copies = numel(around) * size_of(x.dtype) + kAlignment;
+    }
+    if (problem.compute != DType::bf16) return std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies;
+    // With bf16 no engine was chosen that needs much.
+    constexpr int64_t kMuch = int64_t{128} << 20, kPack = 8;
+    const auto widened = [&](const Shape& shape) { return numel(shape) / shape[1] * ((shape[1] + kPack - 1) / kPack * kPack); };
+    if (x.shape[1] % kPack != 0) copies += (widened(x.shape) + widened(w.shape)) * size_of(DType::bf16) + 2 * kAlignment;
+    return std::clamp(bytes, kLeast, kMuch) + copies;
 }
 
 std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device) {
