@@ -134,7 +134,8 @@ template <class T>
 Tensor widened(const TensorProto& proto) {
     Tensor tensor(proto.shape, DType::i64);
     const auto out = tensor.as<int64_t>();
-    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(load_little<T>(proto.raw.data() + i * sizeof(T)));
+    for (size_t i = 0; i < out.size(); ++i)  // NOLINTNEXTLINE(bugprone-signed-char-misuse): an int8 is a number
+        out[i] = static_cast<int64_t>(load_little<T>(proto.raw.data() + i * sizeof(T)));
     return tensor;
 }
 
