@@ -330,20 +330,20 @@ class Exporter {
     }
     void emit(const PadOp& op) {
         const Dims both = join(op.lo, op.hi);
-        if (both.size() > 0 && (op.lo[0] != 0 || op.hi[0] != 0)) any_batch_ = false;
+        if (!both.empty() && (op.lo[0] != 0 || op.hi[0] != 0)) any_batch_ = false;
         add("Pad", {in(0), ints({both.begin(), both.end()}), number(op.value)}, out());
     }
     void emit(const ReshapeOp& op) {
         std::vector<int64_t> shape(op.shape.begin(), op.shape.end());
         const bool of_state = graph_.value(node_->inputs[0]).state != kNone;
-        if (!of_state && !shape.empty() && shape_in(0).size() > 0 && shape[0] == shape_in(0)[0])
+        if (!of_state && !shape.empty() && !shape_in(0).empty() && shape[0] == shape_in(0)[0])
             shape[0] = 0;
         else if (!of_state)
             any_batch_ = false;
         add("Reshape", {in(0), ints(shape)}, out());
     }
     void emit(const TransposeOp& op) {
-        if (op.order.size() > 0 && op.order[0] != 0 && graph_.value(node_->inputs[0]).state == kNone) any_batch_ = false;
+        if (!op.order.empty() && op.order[0] != 0 && graph_.value(node_->inputs[0]).state == kNone) any_batch_ = false;
         add("Transpose", {in(0)}, out(), Attributes().integers("perm", op.order));
     }
 
