@@ -2,11 +2,14 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "tensor/runs.h"
 
 namespace convoy {
 
@@ -107,6 +110,14 @@ Tensor& Tensor::operator=(const Tensor& other) {
 Tensor Tensor::to(DType type) const {
     if (type == dtype_) return *this;
     Tensor result(shape_, type);
+    if (dtype_ == DType::f64 && type == DType::f32) {
+        std::copy_n(as<double>().data(), numel(), result.as<float>().data());
+        return result;
+    }
+    if (dtype_ == DType::f32 && type == DType::f64) {
+        std::copy_n(as<float>().data(), numel(), result.as<double>().data());
+        return result;
+    }
     for (int64_t i = 0; i < numel(); ++i) {
         if (dtype_ == DType::i64 && !is_floating(type)) {  // doubles would round large integers
             const int64_t value = as<int64_t>()[static_cast<size_t>(i)];
@@ -132,22 +143,12 @@ bool Tensor::operator==(const Tensor& other) const {
 
 namespace {
 
-// Calls fn(offset in the tensor, offset in the part, length) in bytes for every row of the box.
+// Calls fn(offset in the tensor, offset in the part, length) in bytes for every run of elements of the box that lie one after the other.
 template <class Fn>
 void for_each_row(const Tensor& tensor, const Box& box, const Fn& fn) {
-    CONVOY_CHECK(contains(Box::whole(tensor.shape()), box), "box {} of a tensor of {}", to_string(box), to_string(tensor.shape()));
-    if (box.empty()) return;
-    const int last = box.shape.size() - 1;
-    const int64_t item = size_of(tensor.dtype()), length = last < 0 ? 1 : box.shape[last], rows = numel(box.shape) / length;
-    const Dims strides = row_major_strides(tensor.shape());
-    for (int64_t row = 0; row < rows; ++row) {
-        int64_t offset = last < 0 ? 0 : box.origin[last], rest = row;
-        for (int d = last - 1; d >= 0; --d) {
-            offset += (box.origin[d] + rest % box.shape[d]) * strides[d];
-            rest /= box.shape[d];
-        }
-        fn(offset * item, row * length * item, length * item);
-    }
+    const int64_t item = size_of(tensor.dtype());
+    for_each_run(tensor.shape(), box, box.shape, Box::whole(box.shape),
+                 [&](int64_t at, int64_t to, int64_t length) { fn(at * item, to * item, length * item); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tensor/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -35,6 +36,38 @@ TEST(Tensor, HalfTypesRoundToNearest) {
     EXPECT_EQ(half(2047.9f, DType::f16), 2048.0);
     EXPECT_TRUE(std::isnan(half(NAN, DType::f16)));
     EXPECT_TRUE(std::isnan(half(NAN, DType::bf16)));
+}
+
+TEST(Tensor, IsZeroWhateverItsSize) {
+    for (const int64_t count : {0, 1, 1000, (8 << 20) - 1, 8 << 20, (8 << 20) + 13}) {
+        Tensor t({count}, DType::f32);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(t.data()) % Buffer::kAlignment, 0u);
+        EXPECT_TRUE(std::all_of(t.as<float>().begin(), t.as<float>().end(), [](float x) { return x == 0; })) << count;
+        std::fill(t.as<float>().begin(), t.as<float>().end(), 1.0f);
+    }
+}
+
+TEST(Tensor, PartsAreTakenAndPutBack) {
+    const Shape shape{3, 4, 2, 5};
+    Tensor whole(shape, DType::i32);
+    for (size_t i = 0; i < 120; ++i) whole.as<int32_t>()[i] = static_cast<int32_t>(i);
+    for (const Box& box : {Box::whole(shape), Box{{1, 0, 0, 0}, {2, 4, 2, 5}}, Box{{0, 1, 0, 0}, {3, 2, 2, 5}},
+                           Box{{1, 1, 1, 1}, {2, 2, 1, 3}}, Box{{0, 0, 0, 4}, {3, 4, 2, 1}}, Box{{0, 2, 0, 0}, {3, 0, 2, 5}}}) {
+        const Tensor part = part_of(whole, box);
+        ASSERT_EQ(part.shape(), box.shape);
+        Tensor again(shape, DType::i32);
+        put_part(again, box, part);
+        size_t at = 0;
+        for (int32_t i = 0; i < 120; ++i) {
+            const Dims index{i / 40, i / 10 % 4, i / 5 % 2, i % 5};
+            bool inside = true;
+            for (int d = 0; d < 4; ++d) inside = inside && index[d] >= box.begin(d) && index[d] < box.end(d);
+            if (inside) {
+                EXPECT_EQ(part.as<int32_t>()[at++], i) << to_string(box);
+            }
+            EXPECT_EQ(again.as<int32_t>()[static_cast<size_t>(i)], inside ? i : 0) << to_string(box);
+        }
+    }
 }
 
 TEST(Tensor, RelativeError) {
