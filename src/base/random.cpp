@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/random_fill.h"
+
 namespace convoy {
 
 namespace {
@@ -13,6 +15,14 @@ constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
 std::array<uint32_t, 4> block(const RandomStream& r, uint64_t number) {
     return philox({static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32), r.step, r.stream},
                   {static_cast<uint32_t>(r.seed), static_cast<uint32_t>(r.seed >> 32)});
+}
+
+double uniform_of(uint32_t word) { return (word + 0.5) * 0x1p-32; }
+
+// The first or second normal of a block.
+double normal_of(const std::array<uint32_t, 4>& words, bool second) {
+    const double u = uniform_of(words[second ? 2 : 0]), v = uniform_of(words[second ? 3 : 1]);
+    return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
 }
 
 }  // namespace
@@ -36,11 +46,22 @@ uint32_t stream_of(std::string_view name) {
 
 uint32_t RandomStream::bits(uint64_t index) const { return block(*this, index / 4)[index % 4]; }
 
-double RandomStream::normal(uint64_t index) const {
-    const auto words = block(*this, index / 2);
-    const unsigned first = index % 2 ? 2 : 0;
-    const double u = (words[first] + 0.5) * 0x1p-32, v = (words[first + 1] + 0.5) * 0x1p-32;
-    return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v);
+double RandomStream::normal(uint64_t index) const { return normal_of(block(*this, index / 2), index % 2 != 0); }
+
+void fill_uniform(const RandomStream& random, uint64_t first, std::span<double> values) {
+    std::array<uint32_t, 4> words{};
+    for (uint64_t i = 0; i < values.size(); ++i) {
+        if (i == 0 || (first + i) % 4 == 0) words = block(random, (first + i) / 4);
+        values[i] = uniform_of(words[(first + i) % 4]);
+    }
+}
+
+void fill_normal(const RandomStream& random, uint64_t first, std::span<double> values) {
+    std::array<uint32_t, 4> words{};
+    for (uint64_t i = 0; i < values.size(); ++i) {
+        if (i == 0 || (first + i) % 2 == 0) words = block(random, (first + i) / 2);
+        values[i] = normal_of(words, (first + i) % 2 != 0);
+    }
 }
 
 std::vector<int64_t> permutation(const RandomStream& random, int64_t count) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/random_fill.h"
+
 namespace convoy {
 namespace {
 
@@ -37,6 +39,20 @@ TEST(RandomStream, Moments) {
     EXPECT_NEAR(mean, 0.5, 0.003);
     EXPECT_NEAR(normal_mean, 0, 0.01);
     EXPECT_NEAR(normal_square, 1, 0.02);
+}
+
+TEST(RandomStream, ManyAtOnceAreTheSame) {
+    const RandomStream r{5, 2, stream_of("many")};
+    for (const uint64_t first : {0, 1, 2, 3, 4, 1001})
+        for (const size_t count : {0, 1, 2, 5, 64}) {
+            std::vector<double> uniforms(count), normals(count);
+            fill_uniform(r, first, uniforms);
+            fill_normal(r, first, normals);
+            for (size_t i = 0; i < count; ++i) {
+                EXPECT_EQ(uniforms[i], r.uniform(first + i)) << first << " " << i;
+                EXPECT_EQ(normals[i], r.normal(first + i)) << first << " " << i;
+            }
+        }
 }
 
 TEST(Permutation, HoldsEveryNumberOnce) {

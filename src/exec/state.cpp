@@ -1,27 +1,43 @@
 #include "exec/state.h"
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "base/error.h"
-#include "base/random.h"
+#include "base/random_fill.h"
+#include "exec/initial.h"
 #include "place/transfers.h"
 #include "program/placed_graph.h"
+#include "tensor/runs.h"
 
 namespace convoy {
 
 namespace {
 
+// Elements from `first` on of the whole tensor.
 template <class T>
-void fill(const StateSpec& spec, uint64_t seed, std::span<T> values) {
+void fill(const StateSpec& spec, uint64_t seed, int64_t first, std::span<T> values) {
     const Initializer& init = spec.initializer;
     const RandomStream random{seed, 0, stream_of(spec.name)};
-    for (size_t i = 0; i < values.size(); ++i) {
+    std::array<double, 256> some;
+    for (size_t done = 0; done < values.size(); done += some.size()) {
+        const size_t count = std::min(some.size(), values.size() - done);
+        const auto from = static_cast<size_t>(first) + done;
+        const auto put = [&](const auto& number) {
+            for (size_t i = 0; i < count; ++i) values[done + i] = static_cast<T>(number(i));
+        };
         switch (init.kind) {
-            case Initializer::Kind::Constant: values[i] = static_cast<T>(init.value); break;
-            case Initializer::Kind::Uniform: values[i] = static_cast<T>(init.value * (2 * random.uniform(i) - 1)); break;
-            case Initializer::Kind::Normal: values[i] = static_cast<T>(init.value * random.normal(i)); break;
-            case Initializer::Kind::Values: values[i] = static_cast<T>(init.values[i]); break;
+            case Initializer::Kind::Constant: put([&](size_t) { return init.value; }); break;
+            case Initializer::Kind::Uniform:
+                fill_uniform(random, from, {some.data(), count});
+                put([&](size_t i) { return init.value * (2 * some[i] - 1); });
+                break;
+            case Initializer::Kind::Normal:
+                fill_normal(random, from, {some.data(), count});
+                put([&](size_t i) { return init.value * some[i]; });
+                break;
+            case Initializer::Kind::Values: put([&](size_t i) { return init.values[from + i]; }); break;
             case Initializer::Kind::File: break;  // read as a whole, below
         }
     }
@@ -41,15 +57,22 @@ Tensor read_place(const FilePlace& place, const StateSpec& spec) {
 
 }  // namespace
 
-Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed) {
-    if (spec.initializer.kind == Initializer::Kind::File) return read_place(spec.initializer.file, spec).to(dtype);
-    Tensor tensor(spec.shape, dtype);
+Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed, const Box& box) {
+    if (spec.initializer.kind == Initializer::Kind::File) return part_of(read_place(spec.initializer.file, spec), box).to(dtype);
+    Tensor tensor(box.shape, dtype);
+    const auto fill_all = [&](auto values) {
+        for_each_run(spec.shape, box, box.shape, Box::whole(box.shape), [&](int64_t at, int64_t in_box, int64_t length) {
+            fill(spec, seed, at, values.subspan(static_cast<size_t>(in_box), static_cast<size_t>(length)));
+        });
+    };
     if (dtype == DType::f64)
-        fill(spec, seed, tensor.as<double>());
+        fill_all(tensor.as<double>());
     else
-        fill(spec, seed, tensor.as<float>());
+        fill_all(tensor.as<float>());
     return tensor;
 }
+
+Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed) { return initial_value(spec, dtype, seed, Box::whole(spec.shape)); }
 
 void State::bind(const Program& program, uint64_t seed) {
     std::vector<std::pair<const StateBinding*, bool>> all;
@@ -73,8 +96,7 @@ void State::add(const StateBinding& binding, const Program& program, bool here, 
     entries_.emplace(name, Entry{binding, grid, here ? backend_.allocate(binding.bytes) : nullptr});
     specs_.push_back(binding.spec);
     if (!here) return;
-    const Tensor whole = initial_value(binding.spec, binding.desc.dtype, seed);
-    backend_.upload(part_of(whole, {binding.desc.origin, binding.desc.shape}), operand(name));
+    backend_.upload(initial_value(binding.spec, binding.desc.dtype, seed, {binding.desc.origin, binding.desc.shape}), operand(name));
 }
 
 const State::Entry& State::entry(const std::string& name) const {
