@@ -241,16 +241,19 @@ class Fusing {
         }
     }
 
-    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there.
+    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there. One of many elements takes long enough
+    // by itself.
     void fuse_updates() {
         constexpr size_t kMost = 32;
+        constexpr int64_t kMany = 4 << 20;
         std::vector<NodeIndex> group;
         const auto close = [&] {
             if (group.size() > 1) merge_updates(group);
             group.clear();
         };
         for (NodeIndex n = 0; n < graph_.nodes.size(); ++n) {
-            if (gone_[n] || !single<UpdateOp>(node(n))) continue;
+            if (gone_[n] || !single<UpdateOp>(node(n)) || numel(graph_.values[static_cast<size_t>(node(n).inputs[0])].desc.shape) >= kMany)
+                continue;
             if (group.size() == kMost || (!group.empty() && *single<UpdateOp>(node(group[0])) != *single<UpdateOp>(node(n)))) close();
             group.push_back(n);
         }
