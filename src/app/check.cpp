@@ -76,6 +76,7 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
     options.session.plan = plan.plan;
     options.session.limits = limits_of(arguments.tuning);
     options.one_process_threads = std::max(options.session.threads, usable_cores());
+    options.available_bytes = machine_info().available;
     const std::string name = choice.fixed ? arguments.ranks.plan : choice.spec;
     output.line("{}, batch {}, {} steps of {}: plan {} on {} rank{}, {} on backend {}, against one process in f64", entry.name, batch,
                 arguments.steps, arguments.optimizer, name.empty() ? "none" : name, choice.ranks, choice.ranks == 1 ? "" : "s",

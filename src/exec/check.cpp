@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -15,21 +16,81 @@ namespace convoy {
 
 namespace {
 
-Tensor in_f64(const Tensor& t) { return is_floating(t.dtype()) ? t.to(DType::f64) : t; }
+using Shared = std::shared_ptr<const Tensor>;
+
+Shared in_f64(Shared t) {
+    return is_floating(t->dtype()) && t->dtype() != DType::f64 ? std::make_shared<const Tensor>(t->to(DType::f64)) : t;
+}
+Shared in_shape(Shared t, const Shape& shape) { return t->shape() == shape ? t : std::make_shared<const Tensor>(t->reshaped(shape)); }
 
 DType wide(DType type) { return is_floating(type) ? DType::f64 : type; }
+
+// Where a slot lies: two slots at one place are views of each other, or one is written over the other.
+using Place = std::pair<int, int64_t>;
+Place place(const Slot& slot) { return {slot.state, slot.state == kNone ? slot.offset : 0}; }
+
+// Of each instruction: the slots that none after it reads, itself or by a view.
+std::vector<std::vector<SlotId>> last_reads(const Program& program) {
+    std::map<Place, SlotId> written;
+    std::vector<SlotId> root(program.slots.size(), kNone);  // of each slot: the one that was written where it is read
+    std::vector<int> last(program.slots.size(), kNone);
+    for (size_t s = 0; s < program.slots.size(); ++s)
+        if (program.slots[s].state != kNone) written.emplace(place(program.slots[s]), static_cast<SlotId>(s));
+    for (const auto& [name, slot] : program.inputs) written[place(program.slot(slot))] = slot;
+    for (size_t i = 0; i < program.instructions.size(); ++i) {
+        const Instruction& in = program.instructions[i];
+        for (const SlotId id : in.inputs) {
+            SlotId& of = root[static_cast<size_t>(id)];
+            if (const auto at = written.find(place(program.slot(id))); of == kNone && at != written.end()) of = at->second;
+            for (const SlotId read : {id, of})
+                if (read != kNone) last[static_cast<size_t>(read)] = static_cast<int>(i);
+        }
+        for (const SlotId id : in.outputs) {
+            written[place(program.slot(id))] = id;
+            root[static_cast<size_t>(id)] = id;
+            last[static_cast<size_t>(id)] = static_cast<int>(i);
+        }
+    }
+    std::vector<std::vector<SlotId>> result(program.instructions.size());
+    for (size_t s = 0; s < last.size(); ++s)
+        if (last[s] != kNone) result[static_cast<size_t>(last[s])].push_back(static_cast<SlotId>(s));
+    return result;
+}
+
+int64_t wide_bytes(const Slot& slot) { return numel(slot.desc.shape) * size_of(wide(slot.desc.dtype)); }
+
+// What checking a computation takes while it lasts: its results in float64, its operands in memory of the backend, and copies of the largest on the way there and back.
+int64_t passing_bytes(const Program& program, const Instruction& in) {
+    int64_t bytes = 0, largest = 0;
+    for (const SlotId id : in.outputs) bytes += wide_bytes(program.slot(id));
+    std::map<Place, int64_t> places;
+    for (const auto* list : {&in.inputs, &in.outputs})
+        for (const SlotId id : *list) {
+            int64_t& most = places[place(program.slot(id))];
+            most = std::max(most, program.slot(id).bytes);
+            largest = std::max(largest, program.slot(id).bytes);
+        }
+    for (const auto& [where, most] : places) bytes += most;
+    return bytes + 2 * largest;
+}
+
+constexpr int64_t kMuchMemory = 256 << 20;
 
 class Check {
   public:
     Check(const Program& program, Backend& backend, const StepContext& context, const CheckOptions& options)
-        : program_(program), backend_(backend), context_(context), options_(options), truth_(program.slots.size()) {
+        : program_(program),
+          backend_(backend),
+          context_(context),
+          options_(options),
+          truth_(program.slots.size()),
+          last_read_(last_reads(program)) {
         if (options.link) open_groups(program, *options.link);
         for (const Instruction& in : program.instructions)
             for (const SlotId slot : gradients_read_by(in)) {
                 updates_.insert(slot);
                 if (program.slot(slot).value != kNone) gradients_.insert(program.slot(slot).value);
             }
-        find_last_reads();
     }
 
     void take(const Feed& feed) {
@@ -38,7 +99,7 @@ class Check {
             const Slot& slot = program_.slots[s];
             if (slot.state == kNone || written_.count(place(slot))) continue;
             const StateBinding& state = program_.states[static_cast<size_t>(slot.state)];
-            set_truth(static_cast<SlotId>(s), in_f64(feed(state.spec.name, state.desc)).reshaped(slot.desc.shape));
+            set_truth(static_cast<SlotId>(s), in_shape(in_f64(feed(state.spec.name, state.desc)), slot.desc.shape));
         }
     }
 
@@ -49,6 +110,8 @@ class Check {
             const Instruction& in = program_.instructions[i];
             errors.push_back({static_cast<int>(i), fmt::format("{}: {}", in.layer, text_of(in)), 0});
             const bool travels = is_traffic(in.action);
+            std::optional<Turns::Turn> turn;
+            if (options_.turns && !travels && passing_bytes(program_, in) >= kMuchMemory) turn.emplace(*options_.turns);
             std::vector<Tensor> expected = travels ? communicate(in, wide(in.dtype)) : compute_truth(in, false);
             const std::vector<Tensor> found = travels ? communicate(in, in.dtype) : compute(in);
             const std::vector<Tensor> rounded =
@@ -57,7 +120,7 @@ class Check {
                 const Tensor& right = rounded.empty() ? expected[o] : rounded[o];
                 judged_.push_back({i, is_gradient(in.outputs[o]), norm_of(right), distance_between(found[o], right)});
                 if (feeds_update(in.outputs[o])) squared_gradient += judged_.back().norm * judged_.back().norm;
-                set_truth(in.outputs[o], std::move(expected[o]));
+                set_truth(in.outputs[o], std::make_shared<const Tensor>(std::move(expected[o])));
                 if (options_.on_truth) options_.on_truth(in.outputs[o], truth_[static_cast<size_t>(in.outputs[o])]);
             }
             for (const SlotId dead : last_read_[i]) truth_[static_cast<size_t>(dead)].reset();
@@ -78,10 +141,6 @@ class Check {
         double norm, distance;
     };
 
-    // Where a slot lies: two slots at one place are views of each other, or one is written over the other.
-    using Place = std::pair<int, int64_t>;
-    static Place place(const Slot& slot) { return {slot.state, slot.state == kNone ? slot.offset : 0}; }
-
     // What an update reads as its gradient: the second input of each of its steps.
     static std::vector<SlotId> gradients_read_by(const Instruction& in) {
         const auto* compute = std::get_if<Compute>(&in.action);
@@ -97,35 +156,8 @@ class Check {
     // Whether it is the gradient of a parameter, or a rank's part of the sum that will be.
     bool is_gradient(SlotId slot) const { return gradients_.count(program_.slot(slot).value) > 0; }
 
-    // The slots that no instruction after each one reads, itself or by a view of it.
-    void find_last_reads() {
-        std::map<Place, SlotId> written;
-        std::vector<SlotId> root(program_.slots.size(), kNone);  // of each slot: the one that was written where it is read
-        std::vector<int> last(program_.slots.size(), kNone);
-        for (size_t s = 0; s < program_.slots.size(); ++s)
-            if (program_.slots[s].state != kNone) written.emplace(place(program_.slots[s]), static_cast<SlotId>(s));
-        for (const auto& [name, slot] : program_.inputs) written[place(program_.slot(slot))] = slot;
-        for (size_t i = 0; i < program_.instructions.size(); ++i) {
-            const Instruction& in = program_.instructions[i];
-            for (const SlotId id : in.inputs) {
-                SlotId& of = root[static_cast<size_t>(id)];
-                if (const auto at = written.find(place(program_.slot(id))); of == kNone && at != written.end()) of = at->second;
-                for (const SlotId read : {id, of})
-                    if (read != kNone) last[static_cast<size_t>(read)] = static_cast<int>(i);
-            }
-            for (const SlotId id : in.outputs) {
-                written[place(program_.slot(id))] = id;
-                root[static_cast<size_t>(id)] = id;
-                last[static_cast<size_t>(id)] = static_cast<int>(i);
-            }
-        }
-        last_read_.resize(program_.instructions.size());
-        for (size_t s = 0; s < last.size(); ++s)
-            if (last[s] != kNone) last_read_[static_cast<size_t>(last[s])].push_back(static_cast<SlotId>(s));
-    }
-
-    void set_truth(SlotId slot, Tensor value) {
-        truth_[static_cast<size_t>(slot)] = std::make_shared<const Tensor>(std::move(value));
+    void set_truth(SlotId slot, Shared value) {
+        truth_[static_cast<size_t>(slot)] = std::move(value);
         written_[place(program_.slot(slot))] = slot;
     }
 
@@ -134,8 +166,7 @@ class Check {
         if (!truth_[static_cast<size_t>(id)]) {  // a view of what was last written there
             const auto at = written_.find(place(slot));
             CONVOY_CHECK(at != written_.end(), "\"{}\" is read before it is written", slot.name);
-            truth_[static_cast<size_t>(id)] =
-                std::make_shared<const Tensor>(truth_[static_cast<size_t>(at->second)]->reshaped(slot.desc.shape));
+            truth_[static_cast<size_t>(id)] = in_shape(truth_[static_cast<size_t>(at->second)], slot.desc.shape);
         }
         return *truth_[static_cast<size_t>(id)];
     }
@@ -161,22 +192,26 @@ class Check {
 
     // What the instruction computes in float64, from the true inputs or from those rounded to the types they are stored in.
     std::vector<Tensor> compute_truth(const Instruction& in, bool from_rounded) {
-        std::vector<Tensor> results;
         const auto given = [&](SlotId id) {
             const DType stored = program_.slot(id).desc.dtype;
             return from_rounded && is_floating(stored) ? truth(id).to(stored).to(DType::f64) : truth(id);
         };
-        if (std::holds_alternative<Copy>(in.action)) return {given(in.inputs[0])};
+        if (std::holds_alternative<Copy>(in.action)) {
+            std::vector<Tensor> results;
+            results.push_back(given(in.inputs[0]));
+            return results;
+        }
         const Problem& problem = std::get<Compute>(in.action).problem;
-        std::vector<Tensor> tensors;
+        std::vector<Tensor> tensors(problem.tensors.size());  // but true inputs are read where they are
         std::vector<Operand> operands;
         for (size_t t = 0; t < problem.tensors.size(); ++t) {
             TensorDesc desc = problem.tensors[t];
             desc.dtype = wide(desc.dtype);
-            tensors.push_back(t < in.inputs.size() ? given(in.inputs[t]) : Tensor(desc.shape, desc.dtype));
-            operands.push_back({nullptr, desc, Layout::plain()});
+            const bool input = t < in.inputs.size();
+            if (!input || from_rounded) tensors[t] = input ? given(in.inputs[t]) : Tensor(desc.shape, desc.dtype);
+            const std::byte* const data = input && !from_rounded ? truth(in.inputs[t]).data() : tensors[t].data();
+            operands.push_back({const_cast<std::byte*>(data), desc, Layout::plain()});
         }
-        for (size_t t = 0; t < tensors.size(); ++t) operands[t].data = tensors[t].data();
         for (const auto& step : problem.steps) {
             std::vector<Operand> inputs, outputs;
             std::vector<TensorDesc> input_descs, output_descs;
@@ -191,7 +226,8 @@ class Check {
             const Buffer workspace(reference_workspace_bytes(step.op, input_descs, output_descs, 1));
             run_reference(step.op, inputs, outputs, workspace.data(), 1, context_);
         }
-        for (int o = 0; o < problem.outputs; ++o) results.push_back(tensors[static_cast<size_t>(problem.inputs + o)]);
+        std::vector<Tensor> results;
+        for (int o = 0; o < problem.outputs; ++o) results.push_back(std::move(tensors[static_cast<size_t>(problem.inputs + o)]));
         return results;
     }
 
@@ -204,20 +240,24 @@ class Check {
             const Shape& shape = program_.slot(id).desc.shape;
             sent.push_back(numel(shape) == 0 ? Tensor(shape, dtype) : truth(id).to(dtype));
         }
+        // Several results are received in one piece.
         int64_t count = 0;
-        for (const SlotId id : in.outputs) count += numel(program_.slot(id).desc.shape);
-        Tensor received({count}, dtype);
-        std::byte* at = received.data();
-        for (Tensor& t : sent) inputs.emplace_back(t.data(), static_cast<size_t>(t.bytes()));
         for (const SlotId id : in.outputs) {
             results.emplace_back(program_.slot(id).desc.shape, dtype);
-            outputs.emplace_back(at, static_cast<size_t>(results.back().bytes()));
-            at += results.back().bytes();
+            count += results.back().numel();
+        }
+        const bool one = results.size() == 1;
+        Tensor received({one ? 0 : count}, dtype);
+        std::byte* at = one ? results[0].data() : received.data();
+        for (Tensor& t : sent) inputs.emplace_back(t.data(), static_cast<size_t>(t.bytes()));
+        for (const Tensor& result : results) {
+            outputs.emplace_back(at, static_cast<size_t>(result.bytes()));
+            at += result.bytes();
         }
         Instruction typed = in;
         typed.dtype = dtype;
         bind_traffic(typed, *options_.link, inputs, outputs)();
-        for (size_t o = 0; o < results.size(); ++o)
+        for (size_t o = 0; o < results.size() && !one; ++o)
             if (!outputs[o].empty()) std::memcpy(results[o].data(), outputs[o].data(), outputs[o].size());
         return results;
     }
@@ -270,9 +310,9 @@ class Check {
     Backend& backend_;
     StepContext context_;
     const CheckOptions& options_;
-    std::set<SlotId> updates_;                          // slots that an update reads as its gradient
-    std::set<ValueId> gradients_;                       // values of the graph that an update reads as its gradient
-    std::vector<std::shared_ptr<const Tensor>> truth_;  // by slot
+    std::set<SlotId> updates_;     // slots that an update reads as its gradient
+    std::set<ValueId> gradients_;  // values of the graph that an update reads as its gradient
+    std::vector<Shared> truth_;    // by slot
     std::map<Place, SlotId> written_;
     std::vector<std::vector<SlotId>> last_read_;  // of each instruction: the slots whose truth nobody reads after it
     std::vector<Judged> judged_;
@@ -284,7 +324,7 @@ Feed parts_of(const std::map<std::string, Tensor>& wholes) {
     return [&wholes](const std::string& name, const TensorDesc& part) {
         const Tensor& whole = wholes.at(name);
         CONVOY_CHECK(whole.shape() == part.global, "a feed of {} for {}", to_string(whole.shape()), to_string(part.global));
-        return part_of(whole, {part.origin, part.shape});
+        return std::make_shared<const Tensor>(part_of(whole, {part.origin, part.shape}));
     };
 }
 
@@ -295,26 +335,30 @@ std::vector<InstructionError> check_instructions(const Program& program, Backend
     return check.run();
 }
 
-double norm_of(const Tensor& tensor) {
-    double sum = 0;
-    if (tensor.dtype() == DType::f64) {
-        for (const double x : tensor.as<double>()) sum += x * x;
-        return std::sqrt(sum);
+CheckMemory memory_of_check(const Program& program, const std::function<bool(const Slot&)>& kept) {
+    CheckMemory memory;
+    int64_t held = 0;
+    std::vector<bool> there(program.slots.size(), false);
+    const auto add = [&](SlotId id) {
+        if (!there[static_cast<size_t>(id)]) held += wide_bytes(program.slot(id));
+        there[static_cast<size_t>(id)] = true;
+    };
+    for (const StateBinding& state : program.states) held += numel(state.desc.shape) * size_of(wide(state.desc.dtype));
+    for (const auto& [name, slot] : program.inputs) add(slot);
+    const auto last = last_reads(program);
+    for (size_t i = 0; i < program.instructions.size(); ++i) {
+        const Instruction& in = program.instructions[i];
+        if (!is_traffic(in.action)) memory.passing = std::max(memory.passing, passing_bytes(program, in));
+        for (const SlotId id : in.outputs)
+            if (program.slot(id).state == kNone) add(id);
+        memory.lasting = std::max(memory.lasting, held);
+        for (const SlotId id : last[i])
+            if (there[static_cast<size_t>(id)] && !kept(program.slot(id))) {
+                held -= wide_bytes(program.slot(id));
+                there[static_cast<size_t>(id)] = false;
+            }
     }
-    for (int64_t i = 0; i < tensor.numel(); ++i) sum += element(tensor, i) * element(tensor, i);
-    return std::sqrt(sum);
-}
-
-double distance_between(const Tensor& a, const Tensor& b) {
-    CONVOY_CHECK(a.shape() == b.shape(), "comparing {} with {}", to_string(a.shape()), to_string(b.shape()));
-    double sum = 0;
-    if (a.dtype() == DType::f64 && b.dtype() == DType::f64) {
-        const auto x = a.as<double>(), y = b.as<double>();
-        for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
-        return std::sqrt(sum);
-    }
-    for (int64_t i = 0; i < a.numel(); ++i) sum += (element(a, i) - element(b, i)) * (element(a, i) - element(b, i));
-    return std::sqrt(sum);
+    return memory;
 }
 
 InstructionError worst_of(const std::vector<InstructionError>& errors) {

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "exec/compare.h"
 #include "exec/link.h"
+#include "exec/turns.h"
 #include "kernels/backend.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
@@ -22,13 +24,14 @@ struct InstructionError {
 };
 
 struct CheckOptions {
-    Link* link = nullptr;  // to the other ranks of a program with traffic; all of them check together
+    Link* link = nullptr;    // to the other ranks of a program with traffic; all of them check together
+    Turns* turns = nullptr;  // at instructions that need much memory
     // Is shown every result of the float64 run, in order, and may keep it.
     std::function<void(SlotId, const std::shared_ptr<const Tensor>&)> on_truth = nullptr;
 };
 
 // This rank's part of an input or state, by name, in f64 or i32.
-using Feed = std::function<Tensor(const std::string& name, const TensorDesc& part)>;
+using Feed = std::function<std::shared_ptr<const Tensor>(const std::string& name, const TensorDesc& part)>;
 // Parts of whole tensors, which must outlive it.
 Feed parts_of(const std::map<std::string, Tensor>& wholes);
 
@@ -37,11 +40,14 @@ Feed parts_of(const std::map<std::string, Tensor>& wholes);
 std::vector<InstructionError> check_instructions(const Program& program, Backend& backend, const Feed& feed, const StepContext& context,
                                                  const CheckOptions& options = {});
 
+// What such a check takes: memory for the float64 numbers that are still to be read or (`kept`) compared, at the moment when they are most, and what the
+// largest instruction needs besides.
+struct CheckMemory {
+    int64_t lasting = 0, passing = 0;
+};
+CheckMemory memory_of_check(const Program& program, const std::function<bool(const Slot&)>& kept);
+
 // The largest of them.
 InstructionError worst_of(const std::vector<InstructionError>& errors);
-
-// ||t||, and ||a - b|| of tensors of one shape, in double precision; NaN anywhere gives NaN.
-double norm_of(const Tensor& tensor);
-double distance_between(const Tensor& a, const Tensor& b);
 
 }  // namespace convoy

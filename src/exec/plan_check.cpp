@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "exec/check.h"
+#include "exec/initial.h"
 #include "exec/share.h"
 
 namespace convoy {
@@ -34,17 +36,30 @@ std::string kind_of(const StateSpec& spec) {
     return spec.name.substr(spec.name.rfind('.') + 1);
 }
 
-// A tensor that only the first rank has (`whole`, null elsewhere) to all of them, some rows at a time: `hear` gets each piece in f64 and where it lies.
-void tell(Link* link, const Shape& shape, const Tensor* whole, const std::function<void(const Tensor&, const Box&)>& hear) {
-    constexpr int64_t kPieceBytes = 8 << 20;
+// What running it takes: its own memory, and a copy of the largest result to compare.
+CheckMemory memory_of_run(const Program& program) {
+    int64_t largest = 0;
+    for (const Slot& slot : program.slots) largest = std::max(largest, slot.bytes);
+    return {.lasting = program.memory.arena_bytes + program.memory.state_bytes + largest};
+}
+
+using Hear = std::function<void(const double* piece, const Box& where)>;
+
+// A tensor that only the first rank has (`whole`, null elsewhere) to all of them, some rows at a time: `hear` gets each piece and where it lies.
+void tell(Link* link, const Shape& shape, const Doubles* whole, const Hear& hear) {
+    constexpr int64_t kPieceElements = 1 << 20;
     const int64_t rows = shape.empty() ? 1 : shape[0];
-    const int64_t row_bytes = rows == 0 ? 0 : numel(shape) / rows * size_of(DType::f64);
-    const int64_t at_once = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(1, row_bytes));
-    for (int64_t row = 0; row < rows; row += at_once) {
+    const int64_t row = rows == 0 ? 0 : numel(shape) / rows;
+    const int64_t at_once = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, row));
+    std::vector<double> heard;
+    for (int64_t begin = 0; begin < rows; begin += at_once) {
         Box box = Box::whole(shape);
-        if (!shape.empty()) box = box.with(0, row, std::min(rows, row + at_once));
-        Tensor piece = whole ? part_of(*whole, box).to(DType::f64) : Tensor(box.shape, DType::f64);
-        if (link && link->size() > 1) link->everyone().broadcast(piece.data(), piece.numel(), DType::f64, 0);
+        if (!shape.empty()) box = box.with(0, begin, std::min(rows, begin + at_once));
+        const int64_t count = numel(box.shape);
+        if (!whole) heard.resize(static_cast<size_t>(std::max<int64_t>(1, count)));
+        // The root of a broadcast only reads.
+        double* const piece = whole ? const_cast<double*>(whole->data()) + begin * row : heard.data();
+        if (link && link->size() > 1) link->everyone().broadcast(reinterpret_cast<std::byte*>(piece), count, DType::f64, 0);
         hear(piece, box);
     }
 }
@@ -56,35 +71,41 @@ class OneProcess {
         if (link_ && link_->rank() > 0) return;
         session_ = std::make_unique<Session>(SessionOptions{
             .dtype = DType::f64, .threads = options.one_process_threads, .seed = options.session.seed, .reuse_memory = false});
-        executor_ = session_->load(graph);
-        slots_ = written_values(executor_->program());
+        bytes_ = memory_of_run(session_->compile(graph)).lasting;
     }
+
+    // Memory that the run takes here.
+    int64_t bytes() const { return bytes_; }
 
     // A step, after which all ranks know what there is and how large it is.
     void run(const std::map<std::string, Tensor>& feeds, const StepContext& context) {
         Json known;
+        if (session_ && !executor_) {
+            executor_ = session_->load(graph_);
+            slots_ = written_values(executor_->program());
+        }
         if (executor_) {
             for (const auto& [name, tensor] : feeds) executor_->set_whole_input(name, tensor);
             executor_->run(context);
             known = measured();
         }
         known = Json::parse(share_text(link_, 0, known.dump()));
-        values_ = known.at("values").get<std::vector<ValueId>>();
-        states_ = known.at("states").get<std::vector<std::string>>();
+        values_ = known.at("values").get<std::map<ValueId, double>>();
+        states_ = known.at("states").get<std::map<std::string, double>>();
         gradient_ = known.at("gradient");
         kinds_ = known.at("kinds").get<std::map<std::string, double>>();
     }
 
-    // What the step has made, except what it has only inside an instruction; the same on every rank.
-    const std::vector<ValueId>& values() const { return values_; }
-    const std::vector<std::string>& states() const { return states_; }
-    void tell_value(ValueId v, const std::function<void(const Tensor&, const Box&)>& hear) const {
-        const Tensor whole = executor_ ? executor_->read(slots_.at(v)) : Tensor();
-        tell(link_, graph_.shape(v), executor_ ? &whole : nullptr, hear);
+    // What the step has made, except what it has only inside an instruction, and its norm; the same on every rank.
+    const std::map<ValueId, double>& values() const { return values_; }
+    const std::map<std::string, double>& states() const { return states_; }
+    void tell_value(ValueId v, const Hear& hear) const {
+        const auto whole = executor_ ? std::optional(value(slots_.at(v))) : std::nullopt;
+        tell(link_, graph_.shape(v), whole ? &*whole : nullptr, hear);
     }
-    void tell_state(const std::string& name, const Shape& shape, const std::function<void(const Tensor&, const Box&)>& hear) const {
-        const Tensor whole = executor_ ? session_->state().read(name) : Tensor();
-        tell(link_, shape, executor_ ? &whole : nullptr, hear);
+    void tell_state(const std::string& name, const Shape& shape, const Hear& hear) const {
+        const auto whole = executor_ ? std::optional(state(name)) : std::nullopt;
+        tell(link_, shape, whole ? &*whole : nullptr, hear);
     }
     // The least that an error is taken relative to.
     double floor_of(ValueId v) const { return is_gradient(v) ? kFloor * gradient_ : 0; }
@@ -96,52 +117,41 @@ class OneProcess {
         return of != kNone && graph_.value(of).state != kNone;
     }
 
+    Doubles value(SlotId slot) const { return Doubles(executor_->read(slot)); }
+    Doubles state(const std::string& name) const { return {session_->state().operand(name), session_->backend()}; }
+
+    // A norm that is no number is left to what is compared: it is none either.
     Json measured() const {
-        std::vector<ValueId> values;
-        std::vector<std::string> states;
+        const auto number = [](double norm) { return std::isfinite(norm) ? norm : std::numeric_limits<double>::max(); };
+        std::map<ValueId, double> values;
+        std::map<std::string, double> states, kinds;
         double gradient = 0;
-        std::map<std::string, double> kinds;
         for (const auto& [v, slot] : slots_) {
-            values.push_back(v);
-            if (is_gradient(v)) gradient = std::hypot(gradient, norm_of(executor_->read(slot)));
+            const double norm = value(slot).norm();
+            values[v] = number(norm);
+            if (is_gradient(v)) gradient = std::hypot(gradient, norm);
         }
         for (const StateSpec& spec : session_->state().specs()) {
-            states.push_back(spec.name);
+            const double norm = state(spec.name).norm();
+            states[spec.name] = number(norm);
             double& sum = kinds[kind_of(spec)];
-            sum = std::hypot(sum, norm_of(session_->state().read(spec.name)));
+            sum = std::hypot(sum, norm);
         }
         require(std::isfinite(gradient), "one process computes gradients that are not finite; there is nothing to compare with");
+        for (auto& [kind, sum] : kinds) sum = number(sum);
         return {{"values", values}, {"states", states}, {"gradient", gradient}, {"kinds", kinds}};
     }
 
     const Graph& graph_;
     Link* link_;
     std::unique_ptr<Session> session_;  // on the first rank alone, like all that belongs to it
+    int64_t bytes_ = 0;
     std::unique_ptr<Executor> executor_;
     std::map<ValueId, SlotId> slots_;
-    std::vector<ValueId> values_;
-    std::vector<std::string> states_;
+    std::map<ValueId, double> values_;
+    std::map<std::string, double> states_;
     double gradient_ = 0;
     std::map<std::string, double> kinds_;
-};
-
-// How far a rank's part of a tensor is from what it hears.
-class Comparison {
-  public:
-    Comparison(Tensor found, const Box& box) : found_(std::move(found)), box_(box) {}
-
-    void hear(const Tensor& piece, const Box& where) {
-        const Box common = intersection(box_, where);
-        if (common.empty()) return;
-        off_ = std::hypot(off_, distance_between(part_of(found_, common.within(box_)), part_of(piece, common.within(where))));
-    }
-    // Relative to the norm of the whole, or to the floor where that is more.
-    double error(double norm, double floor) const { return off_ == 0 ? 0 : off_ / std::max(norm, floor); }
-
-  private:
-    Tensor found_;
-    Box box_;
-    double off_ = 0;
 };
 
 // The worst deviation of each layer.
@@ -215,6 +225,7 @@ class Checking {
         SessionOptions session_options = options_.session;
         session_options.reuse_memory = false;
         Session session(session_options);
+        require_memory(memory_of_run(session.compile(graph_)));
         const auto executor = session.load(graph_);
         const Program& program = executor->program();
         std::vector<SlotId> written;
@@ -225,8 +236,8 @@ class Checking {
             for (const auto& [name, tensor] : feeds) executor->set_whole_input(name, tensor);
             executor->run(context());
             compare(
-                program, written, [&](SlotId id) { return executor->read(id); },
-                [&](const StateBinding& state) { return session.state().read_part(state.spec.name); });
+                program, written, [&](SlotId id) { return Doubles(executor->read(id)); },
+                [&](const StateBinding& state) { return Doubles(session.state().operand(state.spec.name), session.backend()); });
         }
     }
 
@@ -234,16 +245,18 @@ class Checking {
     void teacher_forced() {
         Session session(options_.session);
         const Program program = session.compile(graph_);
+        require_memory(memory_of_check(program, is_compared));
+        Turns turns(options_.session.link);
         std::map<std::string, std::shared_ptr<const Tensor>> states;  // this rank's parts
         for (const StateBinding& state : program.states)
-            states[state.spec.name] = std::make_shared<const Tensor>(
-                part_of(initial_value(state.spec, DType::f64, options_.session.seed), {state.desc.origin, state.desc.shape}));
+            states[state.spec.name] =
+                std::make_shared<const Tensor>(initial_value(state.spec, DType::f64, options_.session.seed, box_of(state.desc)));
         for (step_ = 0; step_ < options_.steps; ++step_) {
             const auto feeds = options_.feeds(step_);
             one_.run(feeds, context());
             const Feed feed = [&](const std::string& name, const TensorDesc& part) {
                 const auto state = states.find(name);
-                return state == states.end() ? parts_of(feeds)(name, part) : *state->second;
+                return state == states.end() ? parts_of(feeds)(name, part) : state->second;
             };
             std::map<SlotId, std::shared_ptr<const Tensor>> made;
             const auto see = [&](SlotId id, const std::shared_ptr<const Tensor>& truth) {
@@ -255,8 +268,8 @@ class Checking {
                 const StateBinding& state = program.states[static_cast<size_t>(slot.state)];
                 if (truth->shape() == state.desc.shape) states[state.spec.name] = truth;
             };
-            const auto errors =
-                check_instructions(program, session.backend(), feed, context(), {.link = options_.session.link, .on_truth = see});
+            const auto errors = check_instructions(program, session.backend(), feed, context(),
+                                                   {.link = options_.session.link, .turns = &turns, .on_truth = see});
             for (const InstructionError& e : errors) {
                 const Instruction& in = program.instructions[static_cast<size_t>(e.instruction)];
                 add(in.layer, fmt::format("{}: {}, in {}", name_of(in.phase), text_of(in), name_of(options_.session.dtype)), e.error,
@@ -265,8 +278,8 @@ class Checking {
             std::vector<SlotId> written;
             for (const auto& [id, truth] : made) written.push_back(id);
             compare(
-                program, written, [&](SlotId id) { return *made.at(id); },
-                [&](const StateBinding& state) { return *states.at(state.spec.name); });
+                program, written, [&](SlotId id) { return Doubles(made.at(id)); },
+                [&](const StateBinding& state) { return Doubles(states.at(state.spec.name)); });
         }
     }
 
@@ -284,19 +297,19 @@ class Checking {
             if (is_compared(program.slot(id))) slots[program.slot(id).value].push_back(id);
         for (const StateBinding& state : program.states)
             if (numel(state.desc.shape) > 0) states[state.spec.name] = &state;
-        for (const ValueId v : one_.values()) {
+        for (const auto& [v, norm] : one_.values()) {
             std::vector<Comparison> mine;
             for (const SlotId id : slots[v]) mine.emplace_back(read_slot(id), box_of(program.slot(id).desc));
-            const double norm = listen(mine, [&](const auto& hear) { one_.tell_value(v, hear); });
+            one_.tell_value(v, to_all(mine));
             const Node& node = *makers_.at(v);
             for (const Comparison& c : mine)
                 add(node.layer, fmt::format("{}: {}", name_of(node.phase), text_of(node.op)), c.error(norm, one_.floor_of(v)), kExact);
         }
-        for (const std::string& name : one_.states()) {
+        for (const auto& [name, norm] : one_.states()) {
             std::vector<Comparison> mine;
             const auto state = states.find(name);
             if (state != states.end()) mine.emplace_back(read_state(*state->second), box_of(state->second->desc));
-            const double norm = listen(mine, [&](const auto& hear) { one_.tell_state(name, shape_of_state(name), hear); });
+            one_.tell_state(name, shape_of_state(name), to_all(mine));
             for (const Comparison& c : mine) compare_state(state->second->spec, c, norm);
         }
     }
@@ -308,15 +321,42 @@ class Checking {
         return std::find_if(all.begin(), all.end(), [&](const StateSpec& spec) { return spec.name == name; })->shape;
     }
 
-    // All comparisons hear what is told; returns its norm.
-    template <class Tell>
-    static double listen(std::vector<Comparison>& all, const Tell& tell_it) {
-        double norm = 0;
-        tell_it([&](const Tensor& piece, const Box& where) {
-            norm = std::hypot(norm, norm_of(piece));
+    static Hear to_all(std::vector<Comparison>& all) {
+        return [&all](const double* piece, const Box& where) {
             for (Comparison& c : all) c.hear(piece, where);
-        });
-        return norm;
+        };
+    }
+
+    // What all ranks of each machine need together, against what it has.
+    void require_memory(const CheckMemory& mine) const {
+        Link* const link = options_.session.link;
+        struct Needs {
+            int ranks = 0;
+            int64_t lasting = 0, passing = 0, one = 0, available = 0;
+        };
+        std::map<std::string, Needs> machines;
+        const Json own{machine_name(), mine.lasting, mine.passing, one_.bytes(), options_.available_bytes};
+        for (Rank r = 0; r < (link ? link->size() : 1); ++r) {
+            const Json its = Json::parse(share_text(link, r, own.dump()));
+            Needs& needs = machines[its[0]];
+            ++needs.ranks;
+            needs.lasting += its[1].get<int64_t>();
+            needs.passing = std::max(needs.passing, its[2].get<int64_t>());  // they take turns
+            needs.one += its[3].get<int64_t>();
+            needs.available = needs.ranks == 1 ? its[4].get<int64_t>() : std::min(needs.available, its[4].get<int64_t>());
+        }
+        constexpr double kGiga = 1e9;
+        for (const auto& [name, needs] : machines) {
+            const int64_t all = needs.lasting + needs.passing + needs.one;
+            require(needs.available == 0 || all <= needs.available,
+                    "the check needs about {:.1f} GB on {}, but {:.1f} GB are free: {:.1f} GB for {} rank{}, {:.1f} GB for the largest "
+                    "instruction, {:.1f} GB for the "
+                    "run of one process; a smaller batch or input, an optimizer with less state (--optimizer sgd) or ranks on more "
+                    "machines need less",
+                    static_cast<double>(all) / kGiga, name, static_cast<double>(needs.available) / kGiga,
+                    static_cast<double>(needs.lasting) / kGiga, needs.ranks, needs.ranks == 1 ? "" : "s",
+                    static_cast<double>(needs.passing) / kGiga, static_cast<double>(needs.one) / kGiga);
+        }
     }
 
     void compare_state(const StateSpec& spec, const Comparison& comparison, double norm) {

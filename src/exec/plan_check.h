@@ -43,11 +43,13 @@ struct PlanCheckOptions {
     SessionOptions session;  // backend, dtype, threads, seed, plan and link
     int steps = 3;
     int one_process_threads = 1;  // of the first rank, while the others wait
+    int64_t available_bytes = 0;  // memory of this machine that the check may use; 0: not known
     // The inputs of a step (from 0) as whole tensors, f64 or i32; the same on every rank.
     std::function<std::map<std::string, Tensor>(int step)> feeds;
 };
 
-// All ranks of the link must call it; all get the same result. `graph` is a training graph.
+// All ranks of the link must call it; all get the same result. `graph` is a training graph. Error, before anything large is allocated, when a machine has too little
+// memory for its ranks.
 PlanCheck check_plan(const Graph& graph, const PlanCheckOptions& options);
 
 // What an instruction computed in this type may be off by, on true inputs.

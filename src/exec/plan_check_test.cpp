@@ -2,11 +2,16 @@
 #include "exec/plan_check.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "base/random.h"
 #include "comm/thread_world.h"
+#include "exec/compare.h"
+#include "exec/turns.h"
 #include "model/autodiff.h"
 #include "model/builder.h"
 #include "program/plan_spec.h"
@@ -43,11 +48,12 @@ std::map<std::string, Tensor> feeds_for(const Graph& graph, int step) {
     return feeds;
 }
 
-PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64_t batch = 5) {
+PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64_t batch = 5, int64_t available_bytes = 0) {
     const Graph graph = small_graph(batch);
-    const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan}, .steps = 2, .feeds = [&](int step) {
-                                       return feeds_for(graph, step);
-                                   }};
+    const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan},
+                                   .steps = 2,
+                                   .available_bytes = available_bytes,
+                                   .feeds = [&](int step) { return feeds_for(graph, step); }};
     ThreadWorld world(ranks_of(plan));
     std::vector<PlanCheck> results(static_cast<size_t>(world.size()));
     run_ranks(world, [&](Transport& transport) {
@@ -104,6 +110,57 @@ TEST(PlanCheckTest, FailsWhereSomethingElseIsComputed) {
         const auto norm = std::find_if(result.layers.begin(), result.layers.end(), [](const Deviation& d) { return d.layer == "bn1"; });
         ASSERT_NE(norm, result.layers.end());
         EXPECT_GT(norm->severity(), 1);
+    }
+}
+
+TEST(PlanCheckTest, SaysBeforehandThatMemoryIsShort) {
+    const Plan plan = plan_from_spec("sample:2", 0, small_graph(5)).plan;
+    for (const auto& [dtype, backend] : {std::pair{DType::f64, std::string("reference")}, std::pair{DType::f32, fast_backend()}}) {
+        EXPECT_TRUE(check(plan, dtype, backend, 5, int64_t{1} << 30).pass());
+        try {
+            check(plan, dtype, backend, 5, 1000);
+            ADD_FAILURE() << "a kilobyte was enough";
+        } catch (const Error& e) {
+            EXPECT_NE(std::string(e.what()).find("GB are free"), std::string::npos) << e.what();
+            EXPECT_NE(std::string(e.what()).find("2 ranks"), std::string::npos) << e.what();
+        }
+    }
+}
+
+TEST(Turns, AreTakenOneByOne) {
+    ThreadWorld world(4);
+    std::atomic<int> inside{0}, most{0}, turns{0};
+    run_ranks(world, [&](Transport& transport) {
+        Link link(transport, std::chrono::seconds(60));
+        const Turns all(&link);
+        for (int i = 0; i < 20; ++i) {
+            const Turns::Turn turn(all);
+            most = std::max(most.load(), ++inside);
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+            --inside;
+            ++turns;
+        }
+    });
+    EXPECT_EQ(most, 1);
+    EXPECT_EQ(turns, 80);
+}
+
+TEST(Comparison, SeesEveryElementOfAPartOnce) {
+    const Shape shape{6, 5, 4, 3};
+    Tensor whole(shape, DType::f64);
+    for (size_t i = 0; i < 360; ++i) whole.as<double>()[i] = RandomStream{3, 0, 1}.normal(i);
+    for (const Box& box :
+         {Box::whole(shape), Box{{1, 0, 0, 0}, {4, 5, 4, 3}}, Box{{0, 2, 0, 0}, {6, 2, 4, 3}}, Box{{2, 1, 1, 1}, {3, 3, 2, 2}}}) {
+        Tensor part = part_of(whole, box);
+        const auto error = [&] {
+            Comparison comparison(Doubles(std::make_shared<const Tensor>(part)), box);
+            for (int64_t row = 0; row < 6; row += 2)
+                comparison.hear(whole.as<double>().data() + row * 60, Box::whole(shape).with(0, row, row + 2));
+            return comparison.error(2, 1);
+        };
+        EXPECT_EQ(error(), 0) << to_string(box);
+        for (double& x : part.as<double>()) x += 3;
+        EXPECT_NEAR(error(), 3 * std::sqrt(static_cast<double>(part.numel())) / 2, 1e-12) << to_string(box);
     }
 }
 

@@ -10,4 +10,7 @@ namespace convoy {
 // The text of rank `from`, on all ranks, which must all ask at the same time. Without a link: the text itself.
 std::string share_text(Link* link, Rank from, const std::string& text);
 
+// The name of the machine that this rank runs on; empty when it has none.
+std::string machine_name();
+
 }  // namespace convoy

@@ -1,23 +1,10 @@
 #include "exec/trace_log.h"
 
-#include <array>
-
-#include <unistd.h>
-
 #include "base/error.h"
 #include "exec/share.h"
 #include "program/program.h"
 
 namespace convoy {
-
-namespace {
-
-std::string machine_name() {
-    std::array<char, 256> name{};
-    return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "";
-}
-
-}  // namespace
 
 Trace trace_of(std::vector<TraceEvent> events) {
     Trace trace;
