@@ -1,12 +1,13 @@
 # The tasks of daily work, each a line or two over CMake's presets and tools/. `make` alone lists them.
 
-.PHONY: help build demo test test-full parity onnx-models bench check format asan tsan fuzz clean
+.PHONY: help build demo test test-full plan-table parity onnx-models bench check format asan tsan fuzz clean
 
 help:
 	@echo "make build      build the program, build/convoy, and install what that needs"
 	@echo "make demo       build, then train LeNet-5 on MNIST for three epochs"
 	@echo "make test       build everything and run a sample of every test"
 	@echo "make test-full  the same with every count in full (long)"
+	@echo "make plan-table  build, then check eight networks under ten plans each, in float64 and float32, on four processes"
 	@echo "make parity     build, then compare gradients with PyTorch's, live, in double precision"
 	@echo "make onnx-models  build, then compare models that go through ONNX with PyTorch and another runtime"
 ifneq ($(wildcard bench/run),)
@@ -38,6 +39,9 @@ test-full:
 	cmake --preset release
 	cmake --build --preset release
 	ctest --preset full
+
+plan-table: build
+	CONVOY_TEST_FULL=1 tests/cli/plans_test.py build/convoy "$$(command -v mpirun)"
 
 parity: build
 	@tools/install-deps bench
