@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/device.h"
 #include "program/problem.h"
 #include "program/target.h"
 #include "tensor/layout.h"
@@ -51,6 +53,12 @@ class Memory {
     virtual void fill(uint8_t byte) = 0;
 };
 
+// Energy since some moment in the past: two readings make a difference.
+struct Energy {
+    std::optional<double> joules;
+    std::string source;  // "NVML, counted by the GPU", or why there is no figure
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
@@ -68,6 +76,10 @@ class Backend {
     virtual bool on_host() const { return true; }
     // Kernels that ran at least once, as one that starts them all together; they must outlive it. Nothing: this backend has no such way.
     virtual std::unique_ptr<Kernel> record(std::span<Kernel* const>) { return nullptr; }
+    // The GPU whose memory this is; nothing on the host.
+    virtual std::optional<DeviceEndpoint> endpoint() const { return std::nullopt; }
+    // What it has used so far.
+    virtual Energy energy() const { return {.source = "there is no meter of this backend's energy"}; }
 };
 
 struct BackendOptions {
@@ -78,11 +90,17 @@ struct BackendOptions {
 // By name: reference, cpu, cuda. Error says why when this build or this machine has none of that name.
 std::unique_ptr<Backend> make_backend(const std::string& name, const BackendOptions& options);
 
+struct DeviceStatus {
+    std::string name;    // "NVIDIA H200, 139.8 GiB"
+    std::string bus_id;  // "00000000:18:00.0"
+};
+
 // What each known backend says of itself here: "ready", or why it is not.
 struct BackendStatus {
     std::string name;
     bool ready;
     std::string detail;
+    std::vector<DeviceStatus> devices = {};  // GPUs, by number; none on the host
 };
 std::vector<BackendStatus> backend_statuses();
 

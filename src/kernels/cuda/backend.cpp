@@ -10,6 +10,7 @@
 #include "kernels/cuda/target.h"
 #include "kernels/device_clock.h"
 #include "kernels/device_memory.h"
+#include "kernels/energy_meter.h"
 #include "kernels/registry.h"
 
 namespace convoy {
@@ -20,7 +21,7 @@ using cuda::Device;
 
 class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceClock {
   public:
-    explicit CudaBackend(int device) : device_(device), staging_(device_) {}
+    explicit CudaBackend(int device) : device_(device), staging_(device_), meter_(device_.bus_id()) {}
 
     const Target& target() const override { return target_; }
     std::unique_ptr<Memory> allocate(int64_t bytes) override { return std::make_unique<cuda::DeviceMemory>(device_, bytes); }
@@ -81,6 +82,12 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
         return {.allocated_most = device_.allocated_most(), .in_use = total - device_.free_bytes(), .total = total};
     }
 
+    std::optional<DeviceEndpoint> endpoint() const override {
+        return DeviceEndpoint{
+            .number = device_.number(), .identity = device_.identity(), .name = device_.name(), .stream = device_.stream()};
+    }
+    Energy energy() const override { return meter_.read(); }
+
   private:
     static void check_host_copy(const Tensor& tensor, const Operand& operand) {
         CONVOY_CHECK(tensor.dtype() == operand.desc.dtype && tensor.shape() == operand.desc.shape,
@@ -102,7 +109,17 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
     std::mutex mutex_;  // traffic copies from threads of its own
     cuda::Staging staging_;
     std::unique_ptr<cuda::DeviceMemory> scratch_;
+    EnergyMeter meter_;
 };
+
+std::vector<DeviceStatus> devices() {
+    std::vector<DeviceStatus> list;
+    std::string why;
+    const int count = cuda::device_count(why);
+    for (int number = 0; number < count; ++number)
+        list.push_back({.name = cuda::describe_device(number), .bus_id = cuda::bus_id_of(number)});
+    return list;
+}
 
 std::string why_not() {
     std::string why;
@@ -113,11 +130,12 @@ std::string why_not() {
 
 BackendEntry cuda_entry() {
     const std::string why = why_not();
-    return {{"cuda", why.empty(), why.empty() ? cuda::describe_device(0) : why},
-            [](const BackendOptions& options) -> std::unique_ptr<Backend> {
-                if (const std::string reason = why_not(); !reason.empty()) fail("the cuda backend is not ready: {}", reason);
-                return std::make_unique<CudaBackend>(options.device);
-            }};
+    return {
+        {"cuda", why.empty(), why.empty() ? fmt::format("{}; {}", cuda::describe_device(0), cuda::describe_libraries()) : why, devices()},
+        [](const BackendOptions& options) -> std::unique_ptr<Backend> {
+            if (const std::string reason = why_not(); !reason.empty()) fail("the cuda backend is not ready: {}", reason);
+            return std::make_unique<CudaBackend>(options.device);
+        }};
 }
 
 }  // namespace convoy

@@ -1,5 +1,7 @@
 #include "kernels/cuda/device.h"
 
+#include <array>
+
 #include "base/error.h"
 #include "kernels/cuda/context.h"
 
@@ -10,6 +12,12 @@ namespace {
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 std::string version_text(int version, int major, int minor) { return fmt::format("{}.{}", version / major, version % major / minor); }
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+    std::string text = "GPU-";
+    for (const char c : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+    return text;
+}
 
 }  // namespace
 
@@ -30,13 +38,22 @@ int device_count(std::string& why) {
 std::string describe_device(int number) {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+    return fmt::format("{}, {:.1f} GiB", properties.name, static_cast<double>(properties.totalGlobalMem) / kGiB);
+}
+
+std::string bus_id_of(int number) {
+    std::array<char, 32> text{};
+    check(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), number), "cudaDeviceGetPCIBusId");
+    return text.data();
+}
+
+std::string describe_libraries() {
     int driver = 0, runtime = 0;
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
     const auto cudnn = static_cast<int>(cudnnGetVersion());
-    return fmt::format("{}, {:.1f} GiB; driver {}, runtime {}, cuDNN {}.{}", properties.name,
-                       static_cast<double>(properties.totalGlobalMem) / kGiB, version_text(driver, 1000, 10),
-                       version_text(runtime, 1000, 10), version_text(cudnn, 10000, 100), cudnn % 100);
+    return fmt::format("driver {}, runtime {}, cuDNN {}.{}", version_text(driver, 1000, 10), version_text(runtime, 1000, 10),
+                       version_text(cudnn, 10000, 100), cudnn % 100);
 }
 
 Device::Device(int number) : number_(number) {
@@ -50,6 +67,8 @@ Device::Device(int number) : number_(number) {
     require(properties.major >= 9, "{} has compute capability {}.{}; this build has kernels for 9.0 and later", properties.name,
             properties.major, properties.minor);
     name_ = properties.name;
+    bus_id_ = bus_id_of(number);
+    identity_ = uuid_text(properties.uuid);
     memory_bytes_ = static_cast<int64_t>(properties.totalGlobalMem);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaMalloc(reinterpret_cast<void**>(&context_), sizeof(StepContext)), "cudaMalloc of the step's context");

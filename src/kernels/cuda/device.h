@@ -24,7 +24,12 @@ class Device {
     cudaStream_t stream() const { return stream_; }
     cudnnHandle_t cudnn();  // made when first asked for
     cublasLtHandle_t blas();
+    int number() const { return number_; }
     const std::string& name() const { return name_; }
+    // The same wherever it is seen.
+    const std::string& identity() const { return identity_; }
+    // As the bus has it: "00000000:18:00.0".
+    const std::string& bus_id() const { return bus_id_; }
     int64_t memory_bytes() const { return memory_bytes_; }
     int64_t free_bytes() const;
     // Counts what was allocated, or given back when negative.
@@ -47,7 +52,7 @@ class Device {
 
   private:
     int number_;
-    std::string name_;
+    std::string name_, identity_, bus_id_;
     int64_t memory_bytes_ = 0;
     std::atomic<int64_t> allocated_ = 0, allocated_most_ = 0;
     cudaStream_t stream_ = nullptr;
@@ -59,7 +64,10 @@ class Device {
 
 // Devices that the driver shows; 0 with the reason in `why` when it shows none.
 int device_count(std::string& why);
-// "NVIDIA H200, 139.8 GiB; driver 13.0, runtime 13.0, cuDNN 9.19.0"
+// "driver 13.0, runtime 13.0, cuDNN 9.19.0"
+std::string describe_libraries();
+// "NVIDIA H200, 139.8 GiB"
 std::string describe_device(int number);
+std::string bus_id_of(int number);
 
 }  // namespace convoy::cuda
