@@ -8,7 +8,10 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "comm/device_traffic.h"
+#include "comm/launch.h"
 #include "data/open_dataset.h"
+#include "kernels/energy_meter.h"
 
 namespace convoy {
 
@@ -40,6 +43,17 @@ std::string mnist_directory() {
     return "";
 }
 
+struct Gpu {
+    std::string name;
+    Energy energy;
+};
+std::vector<Gpu> gpus() {
+    std::vector<Gpu> list;
+    for (const BackendStatus& status : backend_statuses())
+        for (const DeviceStatus& device : status.devices) list.push_back({device.name, EnergyMeter(device.bus_id).read()});
+    return list;
+}
+
 Json document(const MachineInfo& machine) {
     const BuildInfo& build = build_info();
     Json libraries = Json::object(), backends = Json::array(), variables = Json::object();
@@ -47,12 +61,20 @@ Json document(const MachineInfo& machine) {
     for (const auto& status : backend_statuses())
         backends.push_back({{"name", status.name}, {"ready", status.ready}, {"detail", status.detail}});
     for (const auto& [name, value] : machine.variables) variables[name] = value;
+    Json devices = Json::array();
+    for (const Gpu& gpu : gpus())
+        devices.push_back({{"name", gpu.name}, {"energy", gpu.energy.joules.has_value()}, {"energy_source", gpu.energy.source}});
+    const auto ready = [](const auto& status) { return Json{{"ready", status.ready}, {"detail", status.detail}}; };
     const std::string mnist = mnist_directory();
     return {{"version", build.version},
             {"compiler", build.compiler},
             {"build_type", build.build_type},
             {"libraries", libraries},
             {"backends", backends},
+            {"gpus", devices},
+            {"mpi", ready(mpi_status())},
+            {"nccl", ready(nccl_status())},
+            {"nvml", ready(nvml_status())},
             {"default_backend", best_backend(DType::f32)},
             {"processor", machine.processor},
             {"cpus", machine.cpus},
@@ -87,6 +109,14 @@ void print(const Output& output, const MachineInfo& machine) {
     output.line("SIMD       {}", machine.simd.empty() ? "unknown" : fmt::format("{}", fmt::join(machine.simd, " ")));
     output.line("memory     {}, {} of it available", short_bytes(static_cast<double>(machine.memory)),
                 short_bytes(static_cast<double>(machine.available)));
+    const std::vector<Gpu> list = gpus();
+    for (size_t i = 0; i < list.size(); ++i)
+        output.line("GPU {:<7}{}; energy: {}", i, list[i].name,
+                    list[i].energy.joules ? "counted (" + list[i].energy.source + ")" : list[i].energy.source);
+    if (list.empty()) output.line("GPUs       none that a backend of this build can use");
+    output.line("traffic    between processes: {}", mpi_status().detail);
+    output.line("           between GPUs: {}", nccl_status().ready ? nccl_status().detail : "NCCL is " + nccl_status().detail);
+    output.line("energy     {}", nvml_status().ready ? nvml_status().detail : "not measured: " + nvml_status().detail);
     const std::string mnist = mnist_directory();
     output.line("mnist      {}", mnist.empty() ? "not found; CONVOY_DATA may name the directory above mnist/" : mnist);
 }

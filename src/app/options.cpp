@@ -67,7 +67,11 @@ void add_common(Parser& parser, CommonOptions& options, const std::string& batch
     allow_only(backend->option_text("NAME"), backends);
     auto* dtype = parser.add_option("--dtype", options.dtype, "What to compute in: f64, f32, tf32 or bf16 (default: f32)");
     allow_only(dtype->option_text("TYPE"), {"f64", "f32", "tf32", "bf16"});
-    allow_whole(parser.add_option("--device", options.device, "Which GPU to use, of those that are seen (default: 0)")->option_text("N"),
+    allow_whole(parser
+                    .add_option("--device", options.device,
+                                "Which GPU to use, of those that are seen; of several ranks on a machine the first one's, the others take "
+                                "the next (default: 0)")
+                    ->option_text("N"),
                 0);
     allow_whole(parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0);
     parser.add_option("--input", options.input, "Shape of one input, such as 3x64x64 (default: the model's own)")

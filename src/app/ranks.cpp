@@ -16,12 +16,15 @@ namespace convoy {
 
 namespace {
 
-using Limit = std::chrono::milliseconds;
+struct LinkOptions {
+    std::chrono::milliseconds limit;
+    DeviceTransport devices = DeviceTransport::Auto;
+};
 
 // Ranks of this process: itself, or threads.
 class LocalRanks : public Ranks {
   public:
-    explicit LocalRanks(Limit limit) : limit_(limit) {}
+    explicit LocalRanks(const LinkOptions& options) : options_(options) {}
 
     bool leads() const override { return true; }
     int launched() const override { return 0; }
@@ -32,20 +35,22 @@ class LocalRanks : public Ranks {
         ThreadWorld world(ranks);
         const CollectiveTable table = known_table(setting_of(world.rank(0)));
         run_ranks(world, [&](Transport& transport) {
-            Link link(transport, limit_);
+            Link link(transport, options_.limit);
+            link.set_device_transport(options_.devices);
             link.set_table(table);
             body(&link);
         });
     }
 
   private:
-    Limit limit_;
+    LinkOptions options_;
 };
 
 // This process is one of several.
 class LaunchedRanks : public Ranks {
   public:
-    LaunchedRanks(Transport& transport, Limit limit) : transport_(transport), link_(transport, limit) {
+    LaunchedRanks(Transport& transport, const LinkOptions& options) : transport_(transport), link_(transport, options.limit) {
+        link_.set_device_transport(options.devices);
         const std::string known = leads() ? to_json(known_table(setting_of(transport))).dump() : "";
         link_.set_table(collective_table_from_json(Json::parse(share_text(&link_, 0, known))));
     }
@@ -74,10 +79,9 @@ class LaunchedRanks : public Ranks {
     throw Error(why);
 }
 
-int run_launched(Limit limit, const std::function<int(Ranks&)>& command) {
-    const auto transport = make_mpi_transport();
+int run_launched(std::unique_ptr<Transport> transport, const LinkOptions& options, const std::function<int(Ranks&)>& command) {
     try {
-        LaunchedRanks ranks(*transport, limit);
+        LaunchedRanks ranks(*transport, options);
         return command(ranks);
     } catch (const Bug& e) {
         end_all(*transport, fmt::format("internal error, please report it together with the command: {}", e.what()));
@@ -117,12 +121,39 @@ void add_hang_timeout(Parser& parser, RankOptions& options) {
 void add_rank_options(Parser& parser, RankOptions& options) {
     add_plan_options(parser, options);
     add_hang_timeout(parser, options);
+    auto* transport = parser.add_option("--transport", options.transport,
+                                        "Traffic between GPUs: nccl, host (through host memory) or auto (nccl where it can; default)");
+    allow_only(transport->option_text("NAME"), {"auto", "nccl", "host"});
+    parser
+        .add_option("--rendezvous", options.rendezvous,
+                    "Without a launcher: a file by which processes that were started one by one, with --ranks and --rank, find each other")
+        ->option_text("FILE");
+    allow_whole(parser.add_option("--rank", options.rank, "With --rendezvous: which rank this process is, from 0")->option_text("R"), 0);
+    parser
+        .add_option("--address", options.address,
+                    "With --rendezvous, on several machines: where this process listens for the others (default: 127.0.0.1)")
+        ->option_text("IP");
 }
 
+namespace {
+
+std::unique_ptr<Transport> meet_others(const RankOptions& options, const LinkOptions& link) {
+    if (options.rank < 0 || options.ranks < 1)
+        throw UsageError("--rendezvous needs --ranks, how many processes there are, and --rank, which of them this is (from 0)");
+    if (options.rank >= options.ranks) throw UsageError(fmt::format("--rank says {}, but --ranks only {}", options.rank, options.ranks));
+    return make_socket_transport(
+        {.file = options.rendezvous, .rank = options.rank, .size = options.ranks, .address = options.address, .limit = link.limit});
+}
+
+}  // namespace
+
 int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>& command) {
-    const Limit limit(static_cast<int64_t>(std::ceil(options.hang_timeout * 1000)));
-    if (launched_size()) return run_launched(limit, command);
-    LocalRanks ranks(limit);
+    const LinkOptions link{.limit = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(options.hang_timeout * 1000))),
+                           .devices = device_transport_named(options.transport)};
+    if (options.rank >= 0 && options.rendezvous.empty()) throw UsageError("--rank needs --rendezvous, the file by which the processes meet");
+    if (!options.rendezvous.empty()) return run_launched(meet_others(options, link), link, command);
+    if (launched_size()) return run_launched(make_mpi_transport(), link, command);
+    LocalRanks ranks(link);
     return command(ranks);
 }
 

@@ -1,4 +1,5 @@
-// The ranks of a command: one, several as threads of this process (--ranks), or one for each process that a launcher (mpirun, srun) has started.
+// The ranks of a command: one, several as threads of this process (--ranks), or one for each process that a launcher (mpirun, srun) or a person (--rendezvous) has
+// started.
 // A command's body runs once for each rank; only the first rank prints and writes.
 #pragma once
 
@@ -18,12 +19,16 @@ struct RankOptions {
     int ranks = 0;     // 0: as many as the launcher started, or the plan needs
     std::string plan;  // as plan_choice takes it
     double hang_timeout = 300;
+    std::string transport = "auto";  // between GPUs
+    std::string rendezvous;          // a file by which processes find each other; empty: no such processes
+    int rank = -1;                   // of this process, then
+    std::string address = "127.0.0.1";
 };
 void add_rank_count(Parser& parser, RankOptions& options);
 void add_hang_timeout(Parser& parser, RankOptions& options);
 // --plan and --ranks, for commands that only look at plans.
 void add_plan_options(Parser& parser, RankOptions& options);
-// Those and --hang-timeout.
+// Those, --hang-timeout, --transport, --rendezvous, --rank and --address.
 void add_rank_options(Parser& parser, RankOptions& options);
 
 class Ranks {

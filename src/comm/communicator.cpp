@@ -80,10 +80,9 @@ void run_alone(const CollectiveCall& call) {
 Communicator::Communicator(Channel& channel, std::vector<Rank> group)
     : channel_(channel),
       group_(std::move(group)),
-      key_(group_key(group_, channel.lane())),
       table_(CollectiveTable::defaults(channel.transport().name())),
-      arrivals_(&channel.transport().arrivals(key_)),
-      steps_(std::make_unique<Steps>(channel, tag_of(key_))) {
+      meeting_(make_meeting(channel.transport(), group_, channel.lane())),
+      steps_(std::make_unique<Steps>(channel, tag_of(meeting_.key))) {
     const auto self = std::find(group_.begin(), group_.end(), channel.transport().rank());
     CONVOY_CHECK(self != group_.end(), "rank {} makes a communicator of ranks {}", channel.transport().rank(), fmt::join(group_, ", "));
     for (const Rank rank : group_) {
@@ -158,7 +157,7 @@ void Communicator::run(const CollectiveCall& call, Algorithm algorithm) {
     }
     if (algorithm == Algorithm::Auto) algorithm = choice(call);
     if (algorithm == Algorithm::Library && !port_->offers(call)) algorithm = substitute(call.kind, bytes_of(call));
-    arrivals_->fetch_add(1, std::memory_order_relaxed);
+    meeting_.begun->fetch_add(1, std::memory_order_relaxed);
     if (algorithm == Algorithm::Library)
         run_library(call);
     else
@@ -199,18 +198,8 @@ void Communicator::run_messages(const CollectiveCall& call, Algorithm algorithm)
 
 // Ranks that have begun fewer collectives of this communicator than this rank have not arrived.
 void Communicator::give_up(Traffic kind, const std::vector<Rank>& waiting_for) {
-    const int64_t begun = arrivals_->load(std::memory_order_relaxed);
-    std::vector<Rank> others;
-    std::copy_if(group_.begin(), group_.end(), std::back_inserter(others), [&](Rank r) { return r != channel_.transport().rank(); });
-    const auto counts = channel_.transport().arrivals_of(key_, channel_.lane(), others);
-    std::vector<std::string> missing;
-    for (size_t i = 0; i < others.size(); ++i) {
-        if (!counts[i])
-            missing.push_back(fmt::format("rank {} (not responding)", others[i]));
-        else if (*counts[i] < begun)
-            missing.push_back(fmt::format("rank {}", others[i]));
-    }
-    std::string who = fmt::format("not arrived: {}", fmt::join(missing, ", "));
+    const std::string missing = missing_at(channel_.transport(), channel_.lane(), {&meeting_, 1});
+    std::string who = "not arrived: " + missing;
     if (missing.empty() && waiting_for.empty()) who = "all ranks had arrived";
     if (missing.empty() && !waiting_for.empty())
         who = fmt::format("all ranks had arrived, data did not from rank {}", fmt::join(waiting_for, ", "));

@@ -12,6 +12,7 @@
 
 #include "comm/channel.h"
 #include "comm/collective_table.h"
+#include "comm/meeting.h"
 
 namespace convoy {
 
@@ -69,9 +70,8 @@ class Communicator {
     std::vector<Rank> group_;
     int place_ = 0;
     bool one_node_ = true;
-    GroupKey key_;
     CollectiveTable table_;
-    std::atomic<int64_t>* arrivals_;
+    Meeting meeting_;
     std::unique_ptr<Port> port_;
     std::unique_ptr<Steps> steps_;
 };

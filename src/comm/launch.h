@@ -1,6 +1,8 @@
-// The ranks of a run that were started by a launcher (mpirun, mpiexec, srun). A build without MPI has the same functions, which say so.
+// The ranks of a run that are processes: started by a launcher (mpirun, mpiexec, srun), or by hand, when they find each other by a file. A build without MPI has
+// the same functions, which say so.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,5 +31,19 @@ struct MpiOptions {
 
 // Starts MPI, which can be done once in a process, and stops it when the transport is destroyed. Error when this build has none.
 std::unique_ptr<Transport> make_mpi_transport(const MpiOptions& options = {});
+
+struct RendezvousOptions {
+    std::filesystem::path file;  // the same for all ranks; its directory must be there
+    Rank rank = 0;
+    int size = 1;
+    std::string address = "127.0.0.1";                          // where this rank listens: others must reach it there
+    std::chrono::milliseconds limit = std::chrono::minutes(5);  // until all have met
+    std::chrono::milliseconds answer_limit =
+        std::chrono::seconds(3);  // how long a rank may take to answer before it counts as not responding
+};
+
+// Meets the other ranks, each of which calls it in a process of its own (or, in tests, a thread). Error, within the limit, when they do not all
+// come.
+std::unique_ptr<Transport> make_socket_transport(const RendezvousOptions& options);
 
 }  // namespace convoy

@@ -1,4 +1,4 @@
-// What carries bytes between the ranks of a run: threads of one process, or processes under MPI. A transport knows messages, who has arrived
+// What carries bytes between the ranks of a run: threads of one process, processes under MPI, or processes that found each other by a file. A transport knows messages, who has arrived
 // where, and how to end the run; collectives are built on it (communicator.h), except those it does better itself (Port).
 #pragma once
 
@@ -71,7 +71,7 @@ class Transport {
 
     Rank rank() const { return rank_; }
     int size() const { return static_cast<int>(nodes_.size()); }
-    // "thread" or "mpi"
+    // "thread", "mpi" or "socket"
     const std::string& name() const { return name_; }
     // The node of every rank, numbered from 0.
     const std::vector<int>& nodes() const { return nodes_; }
@@ -100,6 +100,8 @@ class Transport {
     // Ends the run: every wait of every rank ends with RunFailed, whose text names this rank and holds `why`. Under MPI this prints the text
     // and ends all processes; it does not return. The first call counts.
     virtual void fail_all(const std::string& why) = 0;
+    // Why the run was ended, if it was and this rank lives to tell. For what waits by itself, without the transport.
+    virtual std::optional<std::string> failure() const { return std::nullopt; }
 
   protected:
     Transport(std::string name, Rank rank, std::vector<int> nodes) : name_(std::move(name)), rank_(rank), nodes_(std::move(nodes)) {}

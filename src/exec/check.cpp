@@ -85,7 +85,7 @@ class Check {
           options_(options),
           truth_(program.slots.size()),
           last_read_(last_reads(program)) {
-        if (options.link) open_groups(program, *options.link);
+        if (options.link) open_groups(program, *options.link, nullptr);
         for (const Instruction& in : program.instructions)
             for (const SlotId slot : gradients_read_by(in)) {
                 updates_.insert(slot);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/device_clock.h"
+#include "kernels/function_kernel.h"
 
 namespace convoy {
 
@@ -15,8 +16,13 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
       state_(state),
       arena_(backend.allocate(program_.memory.arena_bytes)),
       place_(program_.instructions.size()),
+      traffic_(program_.instructions.size()),
       spans_(program_.instructions.size()) {
-    if (link) open_groups(program_, *link);
+    if (const auto device = backend.endpoint(); link && device) {
+        devices_ = link->device_traffic(*device);
+        stream_ = device->stream;
+    }
+    if (link) open_groups(program_, *link, devices_);
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
         const Instruction& instruction = program_.instructions[i];
         kernels_.push_back(is_traffic(instruction.action) ? nullptr : prepare(instruction));
@@ -37,6 +43,10 @@ void Executor::prepare_traffic(size_t index, Link& link) {
         return list;
     };
     const auto inputs = memory(instruction.inputs), outputs = memory(instruction.outputs);
+    if (devices_) {
+        traffic_[index] = bind_device_traffic(instruction, *devices_, inputs, outputs);
+        return;
+    }
     auto work = backend_.on_host() ? bind_traffic(instruction, link, inputs, outputs)
                                    : bind_staged_traffic(instruction, link, backend_, inputs, outputs);
     TrafficQueue& q = queue(instruction.queue);
@@ -104,17 +114,19 @@ void Executor::set_whole_input(std::string_view name, const Tensor& whole) {
     }
 }
 
+void Executor::set_traffic_mode(TrafficMode mode) {
+    traffic_mode_ = mode;
+    recordings_ = {};
+}
+
 // A computation waits for the traffic it needs, and traffic for that of the other queue; both are in order within their queue.
 void Executor::execute(size_t index, const StepContext& context) {
-    const Instruction& instruction = program_.instructions[index];
     if (traffic_mode_ != TrafficMode::None)
-        for (const int w : instruction.waits)
-            queue(program_.instructions[static_cast<size_t>(w)].queue).wait(place_[static_cast<size_t>(w)]);
+        for (const int w : program_.instructions[index].waits) await_traffic(static_cast<size_t>(w));
     if (!kernels_[index]) {
         if (traffic_mode_ == TrafficMode::None) return;
-        backend_.synchronize();  // what is sent has been computed
-        queue(instruction.queue).post();
-        if (traffic_mode_ == TrafficMode::Serial) queue(instruction.queue).wait(place_[index]);
+        start_traffic(index);
+        if (traffic_mode_ == TrafficMode::Serial) await_traffic(index);
         return;
     }
     if (timing_) spans_[index].begin = Clock::now();
@@ -124,26 +136,62 @@ void Executor::execute(size_t index, const StepContext& context) {
     spans_[index].end = Clock::now();
 }
 
+void Executor::start_traffic(size_t index) {
+    if (!devices_) {
+        backend_.synchronize();  // what is sent has been computed
+        queue(program_.instructions[index].queue).post();
+        return;
+    }
+    if (timing_) spans_[index].begin = Clock::now();
+    if (!recording_) traffic_[index]->expect();
+    traffic_[index]->start(stream_);
+    started_.push_back(index);
+    if (!timing_) return;
+    await_traffic(index);
+    backend_.synchronize();
+    spans_[index].end = Clock::now();
+}
+
+void Executor::await_traffic(size_t index) {
+    if (!devices_) return queue(program_.instructions[index].queue).wait(place_[index]);
+    const auto at = std::find(started_.begin(), started_.end(), index);
+    if (at == started_.end()) return;
+    traffic_[index]->join(stream_);
+    started_.erase(at);
+}
+
+void Executor::join_devices() {
+    while (!started_.empty()) await_traffic(started_.back());
+}
+
+void Executor::begin_step() {
+    if (!devices_) return;
+    devices_->check();
+    started_.clear();
+}
+
 void Executor::finish_traffic() {
     for (TrafficQueue& q : queues_) q.finish();
+    if (devices_) join_devices();
+}
+
+void Executor::run_range(size_t begin, size_t end, const StepContext& context) {
+    for (size_t i = begin; i < end; ++i) execute(i, context);
 }
 
 void Executor::execute_range(size_t begin, size_t end, const StepContext& context) {
     if (may_record_ && warm_ && !timing_ && begin < end) {
         auto& recording = recordings_[begin == 0 ? 0 : 1];
-        if (!recording) {
-            std::vector<Kernel*> kernels;
-            for (size_t i = begin; i < end; ++i) kernels.push_back(kernels_[i].get());
-            recording = backend_.record(kernels);
-            may_record_ = recording != nullptr;
+        if (!recording) recording = record_range(begin, end);
+        if (recording) {
+            if (devices_ && traffic_mode_ != TrafficMode::None)
+                for (size_t i = begin; i < end; ++i)
+                    if (traffic_[i]) traffic_[i]->expect();
+            return recording->run(context);
         }
-        if (recording) return recording->run(context);
     }
-    auto* const clock = timing_ && may_record_ ? dynamic_cast<HasDeviceClock*>(&backend_) : nullptr;
-    if (!clock) {
-        for (size_t i = begin; i < end; ++i) execute(i, context);
-        return;
-    }
+    auto* const clock = timing_ && may_record_ && !devices_ ? dynamic_cast<HasDeviceClock*>(&backend_) : nullptr;
+    if (!clock) return run_range(begin, end, context);
     // A device that times its kernels itself: their spans follow each other from now on.
     std::vector<Kernel*> kernels;
     for (size_t i = begin; i < end; ++i) kernels.push_back(kernels_[i].get());
@@ -155,14 +203,31 @@ void Executor::execute_range(size_t begin, size_t end, const StepContext& contex
     }
 }
 
+// Traffic between devices is part of the recording, which ends with all of it done.
+std::unique_ptr<Kernel> Executor::record_range(size_t begin, size_t end) {
+    join_devices();  // what is not part of it
+    const auto range = make_kernel([&](const StepContext& context) {
+        run_range(begin, end, context);
+        join_devices();
+    });
+    Kernel* const whole = range.get();
+    recording_ = true;
+    auto recording = backend_.record({&whole, 1});
+    recording_ = false;
+    may_record_ = recording != nullptr;
+    return recording;
+}
+
 bool Executor::start(const StepContext& context) {
+    begin_step();
     const size_t pause = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
     execute_range(0, pause, context);
     bool finite = true;
     if (watched_ != kNone) {
         const size_t i = watched_after_;
-        if (!kernels_[i] && traffic_mode_ != TrafficMode::None) queue(program_.instructions[i].queue).wait(place_[i]);
+        if (!kernels_[i] && traffic_mode_ != TrafficMode::None) await_traffic(i);
         read(watched_, watched_value_);
+        if (devices_) devices_->check();
         finite = std::isfinite(element(watched_value_, 0));
     }
     if (finite) execute_range(pause, kernels_.size(), context);
@@ -174,6 +239,7 @@ bool Executor::start(const StepContext& context) {
 bool Executor::run(const StepContext& context) {
     const bool finite = start(context);
     if (finite) backend_.synchronize();
+    if (devices_) devices_->check();
     return finite;
 }
 
@@ -221,9 +287,10 @@ std::optional<std::string> Executor::find_non_finite(const StepContext& context,
     for (const auto& [name, slot] : program_.inputs)
         if (!found && !finite(slot)) found = fmt::format("the input \"{}\" holds a number that is not finite", name);
     if (where) *where = -1;
+    begin_step();
     for (size_t i = 0; i < end; ++i) {  // to the end in any case: other ranks take part in its traffic
         execute(i, context);
-        if (!kernels_[i]) queue(program_.instructions[i].queue).wait(place_[i]);
+        if (!kernels_[i]) await_traffic(i);
         for (const SlotId slot : program_.instructions[i].outputs) {
             if (found || finite(slot)) continue;
             if (where) *where = static_cast<int>(i);

@@ -41,7 +41,7 @@ class Executor {
     void watch(SlotId scalar);
 
     // For measurements; the same on all ranks.
-    void set_traffic_mode(TrafficMode mode) { traffic_mode_ = mode; }
+    void set_traffic_mode(TrafficMode mode);
 
     // Runs one step. False when the watched scalar was not finite; nothing after it was executed then.
     bool run(const StepContext& context);
@@ -69,7 +69,15 @@ class Executor {
     void prepare_traffic(size_t index, Link& link);
     TrafficQueue& queue(Queue q) { return queues_[q == Queue::Gradient ? 1 : 0]; }
     void execute(size_t index, const StepContext& context);
+    void start_traffic(size_t index);
+    // What is computed from now on has this traffic's results.
+    void await_traffic(size_t index);
+    // The same for all traffic between devices that was started.
+    void join_devices();
+    void run_range(size_t begin, size_t end, const StepContext& context);
     void execute_range(size_t begin, size_t end, const StepContext& context);
+    std::unique_ptr<Kernel> record_range(size_t begin, size_t end);
+    void begin_step();
     void finish_traffic();
     bool finite(SlotId slot) const;
 
@@ -80,6 +88,13 @@ class Executor {
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
     std::array<TrafficQueue, 2> queues_;
+    // Instead of queues, where devices reach each other by themselves: traffic is started in the order of the program, by the thread that starts
+    // kernels, and waited for on the device.
+    DeviceTraffic* devices_ = nullptr;
+    void* stream_ = nullptr;                              // where kernels run, there
+    std::vector<std::unique_ptr<BoundTraffic>> traffic_;  // of each instruction; none for kernels
+    std::vector<size_t> started_;                         // traffic that nothing has waited for yet
+    bool recording_ = false;
     // The parts of a step before and after the watched scalar, each recorded as one kernel where the backend can. The first step is not: libraries
     // load what they need when they first run.
     std::array<std::unique_ptr<Kernel>, 2> recordings_;

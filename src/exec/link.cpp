@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "base/error.h"
+
 namespace convoy {
 
 Link::Link(Transport& transport, std::chrono::milliseconds limit) : transport_(transport) {
@@ -18,6 +20,17 @@ void Link::open(const std::vector<Group>& groups) {
 Communicator& Link::communicator(Lane lane, const std::vector<Rank>& group) {
     open({{lane, group}});
     return communicators_.at(channel(lane), group);
+}
+
+DeviceTraffic* Link::device_traffic(const DeviceEndpoint& device) {
+    if (!device_) {
+        HostLanes host{.communicators = &communicators_};
+        for (int lane = 0; lane < kLanes; ++lane) host.channels[static_cast<size_t>(lane)] = &channel(static_cast<Lane>(lane));
+        device_traffic_ = connect_(device, host, wanted_);
+        device_ = device.number;
+    }
+    CONVOY_CHECK(*device_ == device.number, "rank {} had GPU {}, now GPU {}", rank(), *device_, device.number);
+    return device_traffic_.get();
 }
 
 Communicator& Link::everyone() {

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "comm/communicator.h"
+#include "comm/device_traffic.h"
 
 namespace convoy {
 
@@ -31,10 +33,24 @@ class Link {
     // All ranks, on the service lane.
     Communicator& everyone();
 
+    // What is to carry traffic between GPUs; the same on every rank.
+    void set_device_transport(DeviceTransport wanted) { wanted_ = wanted; }
+    DeviceTransport device_transport() const { return wanted_; }
+    // How GPUs are connected: connect_devices, unless a test has something to put in its place.
+    using Connect = std::function<std::unique_ptr<DeviceTraffic>(const DeviceEndpoint&, const HostLanes&, DeviceTransport)>;
+    void set_connect(Connect connect) { connect_ = std::move(connect); }
+    // How the GPUs of all ranks reach each other by themselves; null when their traffic goes through host memory. Decided when first asked for, which all
+    // ranks do at the same time; from then on every rank keeps its GPU.
+    DeviceTraffic* device_traffic(const DeviceEndpoint& device);
+
   private:
     Transport& transport_;
     std::array<std::unique_ptr<Channel>, kLanes> channels_;
     Communicators communicators_;
+    DeviceTransport wanted_ = DeviceTransport::Auto;
+    Connect connect_ = connect_devices;
+    std::optional<int> device_;  // the GPU, once it was asked for
+    std::unique_ptr<DeviceTraffic> device_traffic_;
 };
 
 }  // namespace convoy

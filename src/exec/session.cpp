@@ -1,10 +1,28 @@
 #include "exec/session.h"
 
+#include "base/error.h"
+
 namespace convoy {
 
+namespace {
+
+// Ranks of one machine share out its GPUs.
+SessionOptions with_device(SessionOptions options) {
+    if (!options.link) return options;
+    int gpus = 0;
+    for (const BackendStatus& status : backend_statuses())
+        if (status.name == options.backend) gpus = static_cast<int>(status.devices.size());
+    require(gpus > 0 || options.link->device_transport() != DeviceTransport::Nccl,
+            "NCCL carries traffic between GPUs, but the {} backend {} none", options.backend, options.backend == "cuda" ? "finds" : "has");
+    if (gpus > 0) options.device = device_of(options.link->rank(), options.link->transport().nodes(), options.device, gpus);
+    return options;
+}
+
+}  // namespace
+
 Session::Session(const SessionOptions& options)
-    : options_(options),
-      backend_(make_backend(options.backend, {.threads = options.threads, .device = options.device})),
+    : options_(with_device(options)),
+      backend_(make_backend(options_.backend, {.threads = options_.threads, .device = options_.device})),
       state_(*backend_, options.link) {}
 
 Program Session::compile(const Graph& graph) const {

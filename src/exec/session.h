@@ -14,7 +14,7 @@ struct SessionOptions {
     std::string backend = "reference";
     DType dtype = DType::f32;
     int threads = 1;
-    int device = 0;
+    int device = 0;  // of several ranks the first one's on every machine (device_of)
     uint64_t seed = 1;
     Plan plan = Plan::single();
     Link* link = nullptr;                // to the other ranks of the plan; must outlive the session

@@ -20,13 +20,49 @@ bool spin(const Done& done) {
     return false;
 }
 
-// Copies what does not lie in its place already; gaps become zero.
-void gather(const std::vector<Bytes>& from, const std::vector<Bytes>& to) {
+// What brings several inputs together: calls fill(dst, src, bytes) for what does not lie in its place already, and without a source for gaps, which become
+// zero.
+template <class Fill>
+void each_fill(const std::vector<Bytes>& from, const std::vector<Bytes>& to, const Fill& fill) {
     for (size_t i = 0; i < from.size(); ++i) {
-        if (from[i].data() != to[i].data()) std::memcpy(to[i].data(), from[i].data(), to[i].size());
+        if (from[i].data() != to[i].data() && !to[i].empty()) fill(to[i].data(), from[i].data(), to[i].size());
         if (i + 1 == to.size()) return;
         std::byte* const end = to[i].data() + to[i].size();
-        std::memset(end, 0, static_cast<size_t>(to[i + 1].data() - end));
+        if (end != to[i + 1].data()) fill(end, nullptr, static_cast<size_t>(to[i + 1].data() - end));
+    }
+}
+
+void gather(const std::vector<Bytes>& from, const std::vector<Bytes>& to) {
+    each_fill(from, to, [](std::byte* dst, const std::byte* src, size_t bytes) {
+        if (src)
+            std::memcpy(dst, src, bytes);
+        else
+            std::memset(dst, 0, bytes);
+    });
+}
+
+Traffic kind_of(const Collective& collective) {
+    switch (collective.kind) {
+        case Collective::Kind::AllReduce: return Traffic::AllReduce;
+        case Collective::Kind::ReduceScatter: return Traffic::ReduceScatter;
+        case Collective::Kind::AllGather: return Traffic::AllGather;
+    }
+    CONVOY_CHECK(false, "an unknown collective");
+}
+
+// The messages of an exchange: one after the other from `in`, and to `out`.
+void messages_of(const Instruction& instruction, const std::byte* in, std::byte* out, std::vector<Outgoing>& sends,
+                 std::vector<Incoming>& receives) {
+    const auto& exchange = std::get<Exchange>(instruction.action);
+    for (const auto& [rank, elements] : exchange.sends) {
+        const auto bytes = static_cast<size_t>(elements * size_of(instruction.dtype));
+        sends.push_back({rank, 0, {in, bytes}});
+        in += bytes;
+    }
+    for (const auto& [rank, elements] : exchange.receives) {
+        const auto bytes = static_cast<size_t>(elements * size_of(instruction.dtype));
+        receives.push_back({rank, 0, {out, bytes}});
+        out += bytes;
     }
 }
 
@@ -123,19 +159,9 @@ std::function<void()> bind_traffic(const Instruction& instruction, Link& link, c
                 };
         }
     }
-    const auto& exchange = std::get<Exchange>(instruction.action);
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
-    for (const auto& [rank, elements] : exchange.sends) {
-        const auto bytes = static_cast<size_t>(elements * size_of(dtype));
-        sends.push_back({rank, 0, {in, bytes}});
-        in += bytes;
-    }
-    for (const auto& [rank, elements] : exchange.receives) {
-        const auto bytes = static_cast<size_t>(elements * size_of(dtype));
-        receives.push_back({rank, 0, {out, bytes}});
-        out += bytes;
-    }
+    messages_of(instruction, in, out, sends, receives);
     return [=, &channel] {
         channel.set_label(label);
         channel.exchange(sends, receives);
@@ -184,12 +210,40 @@ std::function<void()> bind_staged_traffic(const Instruction& instruction, Link& 
     };
 }
 
-void open_groups(const Program& program, Link& link) {
+std::unique_ptr<BoundTraffic> bind_device_traffic(const Instruction& instruction, DeviceTraffic& traffic, const std::vector<Bytes>& inputs,
+                                                  const std::vector<Bytes>& outputs) {
+    DeviceCall bound{.lane = lane_of(instruction.queue), .layer = instruction.layer};
+    CollectiveCall& call = bound.call;
+    call = {.dtype = instruction.dtype, .in = inputs[0].data(), .out = outputs[0].data()};
+    if (const auto* collective = std::get_if<Collective>(&instruction.action)) {
+        bound.group = collective->group;
+        bound.counts = collective->counts;
+        call.kind = kind_of(*collective);
+        if (call.kind != Traffic::AllReduce) return traffic.bind(bound);
+        bound.counts.clear();
+        const std::byte* const end = outputs.back().data() + outputs.back().size();
+        call.in = call.out;
+        call.count = (end - call.out) / size_of(call.dtype);
+        each_fill(inputs, outputs, [&](std::byte* dst, const std::byte* src, size_t bytes) { bound.before.push_back({dst, src, bytes}); });
+        return traffic.bind(bound);
+    }
+    call.kind = Traffic::Transfer;
+    messages_of(instruction, inputs[0].data(), outputs[0].data(), bound.sends, bound.receives);
+    return traffic.bind(bound);
+}
+
+void open_groups(const Program& program, Link& link, DeviceTraffic* devices) {
     std::vector<Link::Group> groups;
-    for (const Instruction& instruction : program.instructions)
-        if (const auto* collective = std::get_if<Collective>(&instruction.action))
-            groups.emplace_back(lane_of(instruction.queue), collective->group);
-    link.open(groups);
+    std::vector<Lane> transfers;
+    for (const Instruction& instruction : program.instructions) {
+        const Lane lane = lane_of(instruction.queue);
+        if (const auto* collective = std::get_if<Collective>(&instruction.action)) groups.emplace_back(lane, collective->group);
+        if (std::holds_alternative<Exchange>(instruction.action)) transfers.push_back(lane);
+    }
+    if (devices)
+        devices->open(groups, transfers);
+    else
+        link.open(groups);
 }
 
 }  // namespace convoy

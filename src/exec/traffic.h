@@ -58,7 +58,11 @@ std::function<void()> bind_traffic(const Instruction& instruction, Link& link, c
 std::function<void()> bind_staged_traffic(const Instruction& instruction, Link& link, Backend& backend, const std::vector<Bytes>& inputs,
                                           const std::vector<Bytes>& outputs);
 
-// Makes the communicators of a program's collectives.
-void open_groups(const Program& program, Link& link);
+// The same for memory of devices that reach each other by themselves.
+std::unique_ptr<BoundTraffic> bind_device_traffic(const Instruction& instruction, DeviceTraffic& traffic, const std::vector<Bytes>& inputs,
+                                                  const std::vector<Bytes>& outputs);
+
+// Makes the communicators of a program's collectives: of the devices where they reach each other by themselves, else of the host.
+void open_groups(const Program& program, Link& link, DeviceTraffic* devices);
 
 }  // namespace convoy

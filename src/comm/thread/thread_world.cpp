@@ -31,10 +31,13 @@ struct ThreadWorld::Shared {
     }
 
     static size_t index(Rank rank, Lane lane) { return static_cast<size_t>(rank * kLanes) + static_cast<size_t>(lane); }
-    void throw_if_failed() {
-        if (!failed.load()) return;
+    std::optional<std::string> failure() {
+        if (!failed.load()) return std::nullopt;
         const std::lock_guard lock(mutex);
-        throw RunFailed(why);
+        return why;
+    }
+    void throw_if_failed() {
+        if (const auto text = failure()) throw RunFailed(*text);
     }
     std::vector<std::atomic<int64_t>>& arrivals(GroupKey key) {
         const std::lock_guard lock(mutex);
@@ -166,6 +169,7 @@ class ThreadTransport : public Transport {
         shared_->failed.store(true);
         for (Event& event : shared_->events) event.notify();
     }
+    std::optional<std::string> failure() const override { return shared_->failure(); }
 
   private:
     // Messages are kept and used again; each lane has its own, because each lane has its own thread.
@@ -246,11 +250,7 @@ Transport& ThreadWorld::rank(Rank rank) {
     return *transports_[static_cast<size_t>(rank)];
 }
 
-std::optional<std::string> ThreadWorld::failure() const {
-    if (!shared_->failed.load()) return std::nullopt;
-    const std::lock_guard lock(shared_->mutex);
-    return shared_->why;
-}
+std::optional<std::string> ThreadWorld::failure() const { return shared_->failure(); }
 
 void run_ranks(ThreadWorld& world, const std::function<void(Transport&)>& body) {
     std::vector<std::thread> threads;

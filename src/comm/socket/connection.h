@@ -1,0 +1,63 @@
+// Messages between two ranks on one lane, over one connection. Nothing waits here: progress() moves what can be moved. Used by one thread at a time.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "comm/socket/sockets.h"
+
+namespace convoy {
+
+// A posted send or receive.
+struct SocketMessage {
+    struct Header {
+        int64_t tag = 0;
+        uint64_t bytes = 0;
+    };
+    Lane lane{};
+    Rank peer = 0;
+    bool send = false;
+    Header header;
+    std::byte* data = nullptr;
+    size_t moved = 0;  // of a send: header and data
+    bool done = false, wrong_size = false;
+};
+
+class Connection {
+  public:
+    // Receives from one socket and sends to another, which may be the same.
+    Connection(Socket in, Socket out);
+    explicit Connection(Socket both);
+
+    int in() const { return in_.get(); }
+    int out() const { return out_ ? out_.get() : in_.get(); }
+    bool wants_to_send() const { return !sends_.empty(); }
+    bool closed() const { return closed_; }
+
+    // The message must stay where it is until it is done or removed.
+    void post(SocketMessage& message);
+    void remove(SocketMessage& message);
+    void progress();
+
+  private:
+    // What comes: the header, then the data, into the memory of the receive that waits for it or, when there is none yet, into memory of its own.
+    struct Arrival {
+        SocketMessage::Header header;
+        size_t header_read = 0, read = 0;
+        SocketMessage* target = nullptr;
+        std::vector<std::byte> kept;
+    };
+    void push();
+    void pull();
+    void begin_body();
+    std::byte* body();
+    void finish_body();
+
+    Socket in_, out_;
+    bool closed_ = false;
+    std::deque<SocketMessage*> sends_, receives_;
+    Arrival arrival_;
+    std::deque<Arrival> early_;  // whole ones that nobody had asked for
+};
+
+}  // namespace convoy
