@@ -12,11 +12,13 @@
 #include "app/options.h"
 #include "app/output.h"
 #include "app/parser.h"
+#include "app/progress.h"
 #include "app/ranks.h"
 #include "app/table.h"
 #include "app/tuning.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "exec/energy.h"
 #include "exec/share.h"
 #include "kernels/device_memory.h"
 #include "model/autodiff.h"
@@ -100,9 +102,16 @@ void print_profile(const Output& output, const std::vector<TraceEvent>& events, 
                     sum.flops / sum.us / 1e3, sum.bytes / sum.us / 1e3, what);
 }
 
-// Runs the step for about so long, the same number of times on all ranks; times in seconds, sorted. A device runs `group` steps at a time, because
-// in training too the host is ahead of it.
-std::vector<double> time_steps(Executor& executor, Backend& backend, const SessionOptions& session, double seconds, int group) {
+struct StepTimes {
+    std::vector<double> seconds;   // of a step, sorted
+    std::optional<double> joules;  // of a step, all GPUs together
+    std::optional<double> watts;   // while they were measured
+    std::string energy_source;     // of those, or why there are none
+};
+
+// Runs the step for about so long, the same number of times on all ranks. A device runs `group` steps at a time, because in training too the host is
+// ahead of it.
+StepTimes time_steps(Executor& executor, Backend& backend, const SessionOptions& session, double seconds, int group) {
     uint32_t step = 0;
     const auto run = [&] {
         const auto start = std::chrono::steady_clock::now();
@@ -113,9 +122,17 @@ std::vector<double> time_steps(Executor& executor, Backend& backend, const Sessi
     run();
     const double first = run();
     const std::string agreed = share_text(session.link, 0, std::to_string(std::max(3, static_cast<int>(seconds / first / group))));
-    std::vector<double> times;
-    for (int i = std::stoi(agreed); i > 0; --i) times.push_back(run());
-    std::sort(times.begin(), times.end());
+    StepTimes times;
+    EnergyCount energy(backend, session.link);
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = std::stoi(agreed); i > 0; --i) times.seconds.push_back(run());
+    const double all = seconds_since(begin);
+    times.energy_source = energy.source();
+    if (const auto joules = energy.take()) {
+        times.joules = *joules / static_cast<double>(times.seconds.size() * static_cast<size_t>(group));
+        times.watts = *joules / all;
+    }
+    std::sort(times.seconds.begin(), times.seconds.end());
     return times;
 }
 
@@ -169,7 +186,8 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
     if (first && options.tuning.tune) output.line("{}", summary_of(tuning));
     constexpr int kGroup = 10;
     const int group = options.group > 0 ? options.group : session.backend().on_host() ? 1 : kGroup;
-    const std::vector<double> times = time_steps(*executor, session.backend(), with, options.seconds, group);
+    const StepTimes measured = time_steps(*executor, session.backend(), with, options.seconds, group);
+    const std::vector<double>& times = measured.seconds;
     const double median = times[times.size() / 2];
     const Totals sum = totals(program);
     const int64_t growth = resident_bytes() - resident_before;  // of all ranks, where they are threads
@@ -196,6 +214,7 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
         "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
         median * 1e3, times.front() * 1e3, times.back() * 1e3, times.size() * static_cast<size_t>(group),
         static_cast<double>(batch) / median, sum.work / median / 1e9, static_cast<double>(sum.bytes) / median / 1e9);
+    if (measured.joules) output.line("energy: {} in a step, all GPUs", energy_text(*measured.joules, *measured.watts));
     if (choice.ranks > 1)
         output.line("traffic: {:.2f} MB sent by each rank in a step ({})", static_cast<double>(sum.sent) / 1e6, options.traffic);
     output.line("memory: {:.1f} MB planned, {:.1f} MB more resident than before, {:.1f} MB at most",
@@ -219,6 +238,9 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
                    {"best_ms", times.front() * 1e3},
                    {"worst_ms", times.back() * 1e3},
                    {"steps", times.size() * static_cast<size_t>(group)},
+                   {"joules", measured.joules ? Json(*measured.joules) : Json(nullptr)},
+                   {"watts", measured.watts ? Json(*measured.watts) : Json(nullptr)},
+                   {"energy_source", measured.energy_source},
                    {"planned_bytes", program.memory.arena_bytes + program.memory.state_bytes},
                    {"device_bytes", device ? Json(device->allocated_most) : Json(nullptr)},
                    {"device_in_use_bytes", device ? Json(device->in_use) : Json(nullptr)},

@@ -93,12 +93,18 @@ std::string scores_text(const Scores& scores) {
     return text;
 }
 
+std::string energy_text(double joules, double watts) {
+    const double kilo = joules >= 1e4 ? 1e3 : 1;
+    return fmt::format("{:.3g} {} ({:.0f} W)", joules / kilo, kilo > 1 ? "kJ" : "J", watts);
+}
+
 std::string epoch_line(const EpochReport& report) {
     std::string line =
         fmt::format("epoch {}/{}  {}", report.epoch, report.epochs, quality("train ", report.train_loss, report.train_accuracy));
     if (report.validation) line += "  " + quality("test ", report.validation->loss, report.validation->accuracy);
     if (const std::string more = report.validation ? scores_text(report.validation->scores) : ""; !more.empty()) line += "  " + more;
     line += fmt::format("  {}  {}  {}", rate(report.samples_per_s), short_time(report.seconds), waited(report.data_wait_s));
+    if (report.joules) line += "  " + energy_text(*report.joules, report.watts.value_or(0));
     if (report.skipped > 0) line += fmt::format("  {} pictures skipped", grouped(report.skipped));
     return line;
 }

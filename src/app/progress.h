@@ -17,6 +17,8 @@ std::string plain_line(const StepReport& report);
 std::string epoch_line(const EpochReport& report);
 // "R^2 0.912, mean absolute error 0.1234"; "" where there is nothing to say.
 std::string scores_text(const Scores& scores);
+// "12.3 kJ (456 W)"
+std::string energy_text(double joules, double watts);
 // "97.31 %"
 std::string percent(double fraction);
 

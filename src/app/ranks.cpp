@@ -150,7 +150,8 @@ std::unique_ptr<Transport> meet_others(const RankOptions& options, const LinkOpt
 int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>& command) {
     const LinkOptions link{.limit = std::chrono::milliseconds(static_cast<int64_t>(std::ceil(options.hang_timeout * 1000))),
                            .devices = device_transport_named(options.transport)};
-    if (options.rank >= 0 && options.rendezvous.empty()) throw UsageError("--rank needs --rendezvous, the file by which the processes meet");
+    if (options.rank >= 0 && options.rendezvous.empty())
+        throw UsageError("--rank needs --rendezvous, the file by which the processes meet");
     if (!options.rendezvous.empty()) return run_launched(meet_others(options, link), link, command);
     if (launched_size()) return run_launched(make_mpi_transport(), link, command);
     LocalRanks ranks(link);

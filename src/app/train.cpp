@@ -102,6 +102,9 @@ Json document(const TrainStart& start, const TrainResult& result, const std::str
             {"samples_per_s", result.samples_per_s},
             {"seconds", result.seconds},
             {"data_wait_s", result.data_wait_s},
+            {"joules", value_or_null(result.joules)},
+            {"watts", value_or_null(result.watts)},
+            {"energy_source", result.energy_source},
             {"read_bytes", result.read_bytes},
             {"skipped", result.skipped},
             {"steps", result.steps},
@@ -146,6 +149,7 @@ void summarise(const Output& output, const std::string& program, const TrainConf
     output.line("Training loss  {:.6g}", result.train_loss);
     output.line("Time           {}, {} samples/s while training", short_time(result.seconds),
                 grouped(static_cast<int64_t>(result.samples_per_s)));
+    if (result.joules) output.line("Energy         {} of the GPUs while training", energy_text(*result.joules, result.watts.value_or(0)));
     output.line("Data           {} read by all ranks, {} waited for{}", short_bytes(static_cast<double>(result.read_bytes)),
                 short_time(result.data_wait_s),
                 result.skipped > 0 ? fmt::format("; {} pictures could not be read and were skipped", grouped(result.skipped)) : "");

@@ -1,13 +1,13 @@
 // metrics.jsonl of a run: one JSON object per line; and metrics.csv, the same as a table. Lines of steps ("kind": "step") and of epochs ("kind": "epoch").
 //
-//     kind, step, epoch (from 1), loss, accuracy, lr, samples_per_s, data_wait_s             of the steps since the last such line
-//     kind, step, epoch, loss, accuracy, test_loss, test_accuracy, test_..., lr, samples_per_s, data_wait_s, seconds, read_bytes, skipped    of the whole epoch
+//     kind, step, epoch (from 1), loss, accuracy, lr, samples_per_s, data_wait_s, joules, watts             of the steps since the last such line
+//     kind, step, epoch, loss, accuracy, test_loss, test_accuracy, test_..., lr, samples_per_s, data_wait_s, seconds, joules, watts, read_bytes, skipped    of the whole epoch
 //
 // test_...: the scores of train/scores.h, as the targets allow.
 //
 // In the table every field but the scores of single classes has its column (kMetricColumns), which is empty where a line has no such field.
 //
-// Accuracies and test values are left out where there are none. read_bytes and skipped (pictures that could not be read) are of all ranks
+// joules is the energy of all GPUs while training, validation and checkpoints aside, and watts their mean power. Accuracies, test values and energy are left out where there are none. read_bytes and skipped (pictures that could not be read) are of all ranks
 // together. The fields of kTimingFields depend on the machine, or on where a run was interrupted; all others are the same, bit for
 // bit, whether a run was interrupted or not.
 #pragma once
@@ -23,11 +23,12 @@
 
 namespace convoy {
 
-inline constexpr std::array<std::string_view, 5> kTimingFields{"samples_per_s", "data_wait_s", "seconds", "read_bytes", "skipped"};
+inline constexpr std::array<std::string_view, 7> kTimingFields{"samples_per_s", "data_wait_s", "seconds", "joules",
+                                                               "watts",         "read_bytes",  "skipped"};
 
-inline constexpr std::array<std::string_view, 16> kMetricColumns{
-    "kind",    "step",          "epoch", "loss",          "accuracy",    "test_loss", "test_accuracy", "test_mae",
-    "test_r2", "test_mean_iou", "lr",    "samples_per_s", "data_wait_s", "seconds",   "read_bytes",    "skipped"};
+inline constexpr std::array<std::string_view, 18> kMetricColumns{
+    "kind",          "step", "epoch",         "loss",        "accuracy", "test_loss",  "test_accuracy", "test_mae", "test_r2",
+    "test_mean_iou", "lr",   "samples_per_s", "data_wait_s", "seconds",  "read_bytes", "skipped",       "joules",   "watts"};
 
 class MetricsFile {
   public:

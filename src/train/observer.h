@@ -51,6 +51,7 @@ struct EpochReport {
     double samples_per_s = 0, data_wait_s = 0, seconds = 0;  // of that part of the epoch that this process trained
     int64_t read_bytes = 0, read_bytes_of_all = 0;           // likewise, taken from where the data are kept: by this rank; by all
     int64_t skipped = 0;                                     // pictures that could not be read so far, by all ranks
+    std::optional<double> joules, watts;                     // of all GPUs, in `seconds`
 };
 
 // All are called from the thread that trains, between steps; of many ranks each has its own. Each does nothing unless it is overridden.

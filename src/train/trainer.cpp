@@ -6,6 +6,7 @@
 
 #include "data/open_dataset.h"
 #include "data/prefetch.h"
+#include "exec/energy.h"
 #include "exec/session.h"
 #include "onnx/model_source.h"
 #include "train/feed.h"
@@ -37,6 +38,8 @@ SessionOptions with_costs(SessionOptions options, const std::shared_ptr<const Co
 struct Tally {
     double samples = 0, seconds = 0, waited = 0;
     int64_t bytes = 0;
+    double joules = 0;
+    double watts() const { return seconds > 0 ? joules / seconds : 0; }
     double rate() const { return seconds > 0 ? samples / seconds : 0; }
     void add(double more_samples, double more_seconds, double more_waited) {
         samples += more_samples;
@@ -70,6 +73,8 @@ class Trainer {
     void after_step(double loss, double rate);
     void write(const Json& line);
     void log_window(double rate);
+    void count_energy();
+    void put_energy(Json& line, const Tally& tally) const;
     bool finish_epoch();
     std::optional<EvalResult> validate();
     void save();
@@ -108,6 +113,7 @@ class Trainer {
     Session session_;
     std::unique_ptr<BatchProgram> full_, last_;
     std::optional<Evaluator> evaluator_;
+    EnergyCount energy_;
     Tally in_run_, in_epoch_, in_window_, lately_;
     std::optional<StepTracer> tracer_;
 };
@@ -121,7 +127,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainOptions& options, TrainOb
       order_(task_.train->size(), config_.batch, config_.seed, true),
       span_{order_.batch_size(), order_.batches(), order_.batches() * config_.epochs},
       classifies_(task_.train->info().target != TargetKind::Regression),
-      session_(with_costs(session_options(config_, options.link, &unfollowed_), options.costs)) {
+      session_(with_costs(session_options(config_, options.link, &unfollowed_), options.costs)),
+      energy_(session_.backend(), options.link) {
     require(!options_.resume || !config_.run_dir.empty(), "cannot resume: no run directory was given");
     std::optional<std::filesystem::path> checkpoint;
     if (!config_.run_dir.empty()) {
@@ -228,6 +235,7 @@ TrainResult Trainer::run() {
                             .full = full_->part()};
     if (last_) reading.last = last_->part();
     Prefetcher batches(*task_.train, order_, reading);
+    energy_.take();  // what was used before the first step is no part of any
     while (progress_.epoch < config_.epochs) {
         while (progress_.batch < order_.batches()) {
             if (stopping()) return stopped();
@@ -307,7 +315,10 @@ void Trainer::after_step(double loss, double rate) {
     if (config_.log_every > 0 && progress_.step % config_.log_every == 0) log_window(rate);
     // At the end of an epoch the checkpoint follows the validation.
     const bool due = config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0;
-    if (due && progress_.batch < order_.batches()) save();
+    if (!due || progress_.batch == order_.batches()) return;
+    count_energy();
+    save();
+    energy_.take();
 }
 
 void Trainer::show_trace(bool now) {
@@ -320,12 +331,26 @@ void Trainer::write(const Json& line) {
     observer_.on_metrics(line);
 }
 
+// Adds what was used since the last time: that of training alone, when it is taken anew after anything else.
+void Trainer::count_energy() {
+    const double joules = energy_.take().value_or(0);
+    for (Tally* tally : {&in_run_, &in_epoch_, &in_window_}) tally->joules += joules;
+}
+
+void Trainer::put_energy(Json& line, const Tally& tally) const {
+    if (!energy_.available()) return;
+    line["joules"] = tally.joules;
+    line["watts"] = tally.watts();
+}
+
 void Trainer::log_window(double rate) {
+    count_energy();
     Json line{{"kind", "step"}, {"step", progress_.step}, {"epoch", progress_.epoch + 1}, {"loss", mean_loss(progress_.in_window)}};
     put(line, "accuracy", accuracy(progress_.in_window));
     line["lr"] = rate;
     line["samples_per_s"] = in_window_.rate();
     line["data_wait_s"] = in_window_.waited;
+    put_energy(line, in_window_);
     write(line);
     progress_.in_window = {};
     in_window_ = {};
@@ -334,6 +359,7 @@ void Trainer::log_window(double rate) {
 // Validation, metrics and the checkpoint of the epoch. False when stopped during the validation, which is then done by the run that goes on.
 bool Trainer::finish_epoch() {
     const double rate = lr(progress_.step - 1);
+    count_energy();
     EpochReport report{.epoch = progress_.epoch + 1,
                        .epochs = config_.epochs,
                        .step = progress_.step,
@@ -346,8 +372,13 @@ bool Trainer::finish_epoch() {
                        .read_bytes = in_epoch_.bytes,
                        .read_bytes_of_all = team_.sum(in_epoch_.bytes),
                        .skipped = skipped()};
+    if (energy_.available()) {
+        report.joules = in_epoch_.joules;
+        report.watts = in_epoch_.watts();
+    }
     if (evaluator_) {
         report.validation = validate();
+        energy_.take();  // of no training
         if (!report.validation) return false;
     }
     EpochOutcome outcome{.train_loss = report.train_loss, .train_accuracy = report.train_accuracy};
@@ -366,6 +397,7 @@ bool Trainer::finish_epoch() {
     line["samples_per_s"] = report.samples_per_s;
     line["data_wait_s"] = report.data_wait_s;
     line["seconds"] = report.seconds;
+    put_energy(line, in_epoch_);
     line["read_bytes"] = report.read_bytes_of_all;
     line["skipped"] = report.skipped;
     write(line);
@@ -377,6 +409,7 @@ bool Trainer::finish_epoch() {
     observer_.on_epoch(report);
     if (options_.tensors) show_parameters();
     save();
+    energy_.take();
     return true;
 }
 
@@ -419,6 +452,7 @@ void Trainer::show_parameters() {
 }
 
 TrainResult Trainer::stopped() {
+    count_energy();
     show_trace(true);
     save();
     return result(true);
@@ -434,7 +468,12 @@ TrainResult Trainer::result(bool early) const {
                        .skipped = bad,
                        .steps = progress_.step,
                        .epochs = progress_.epoch,
-                       .stopped_early = early};
+                       .stopped_early = early,
+                       .energy_source = energy_.source()};
+    if (energy_.available()) {
+        result.joules = in_run_.joules;
+        result.watts = in_run_.watts();
+    }
     if (const auto& last = progress_.last) {
         result.train_loss = last->train_loss;
         result.train_accuracy = last->train_accuracy;

@@ -34,6 +34,8 @@ struct TrainResult {
     int64_t skipped = 0;                             // pictures that could not be read, by all ranks
     int64_t steps = 0, epochs = 0;                   // done in all, resumed ones included
     bool stopped_early = false;                      // by the stop flag
+    std::optional<double> joules, watts;             // of all GPUs while training in this process
+    std::string energy_source;                       // where those come from, or why there are none
 };
 
 // Trains as configured. Of many ranks all call it with the same configuration; all read, only the first writes, and all get the result. Not resuming: Error when the run directory already holds checkpoints. Resuming: Error when it holds no run or one that does

@@ -344,6 +344,24 @@ class Training(CliTest):
         more = self.json("train", "--resume", run, "--epochs", "3")
         self.assertEqual(more["epochs"], 3)
 
+    def test_processes_that_meet_by_a_file(self):
+        shared = ["--ranks", "2", "--plan", "sample:2", "--rendezvous", self.dir / "meet", "--hang-timeout", "30"]
+        command = [CONVOY, "train", "lenet5", *SMALL, "--run-dir", self.dir / "by-file", *shared, "--json", "-"]
+        ranks = [subprocess.Popen([*map(str, command), "--rank", str(r)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for r in (1, 0)]
+        ended = [(rank.communicate(timeout=60), rank.returncode) for rank in ranks]
+        self.assertEqual([code for _, code in ended], [0, 0], ended)
+        self.assertEqual(ended[0][0], ("", ""))  # only the first rank speaks
+        done = json.loads(ended[1][0][0])
+        threads = self.json("train", "lenet5", *SMALL, "--run-dir", self.dir / "by-threads", "--ranks", "2", "--plan", "sample:2")
+        self.assertAlmostEqual(done["test_loss"], threads["test_loss"], delta=1e-5)
+        self.assertFalse((self.dir / "meet").exists())
+        self.assertIsNone(done["joules"])
+        self.assertIn("meter", done["energy_source"])
+        self.refused(2, ["--rank", "--ranks"], "train", "lenet5", *SMALL, "--rendezvous", self.dir / "meet")
+        self.refused(2, ["--rank says 2"], "train", "lenet5", *SMALL, *shared, "--rank", "2")
+        self.refused(1, ["rank 0 waited 0.2 s", "meet for rank 1"], "train", "lenet5", *SMALL, *shared[:-1], "0.2", "--rank", "0")
+        self.refused(1, ["NCCL carries traffic between GPUs", "cpu"], "train", "lenet5", *SMALL, "--backend", "cpu", "--ranks", "2", "--transport", "nccl")
+
     def test_plain_output_ends_with_a_summary(self):
         done = self.succeeds("train", "lenet5", *SMALL, "--run-dir", self.dir / "run")
         for part in ("epoch 2/2", "Test accuracy", "What to try next", "convoy eval", "--resume"):
