@@ -75,8 +75,8 @@ TEST_F(MetricsFileTest, AFullDiskIsAnErrorAndLeavesWholeLines) {
 }
 
 TEST(Metrics, a_row_of_the_table_has_every_column) {
-    const std::string row = csv_row({{"kind", "step"}, {"step", 3}, {"loss", 0.5}, {"lr", 0.1}, {"unknown", 1}});
-    EXPECT_EQ(row, "step,3,,0.5,,,,,,,0.1,,,,,\n");
+    const std::string row = csv_row({{"kind", "step"}, {"step", 3}, {"loss", 0.5}, {"lr", 0.1}, {"unknown", 1}, {"watts", 400.5}});
+    EXPECT_EQ(row, "step,3,,0.5,,,,,,,0.1,,,,,,,400.5\n");
 }
 
 }  // namespace
