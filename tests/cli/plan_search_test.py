@@ -80,7 +80,7 @@ class PlanSearch(unittest.TestCase):
         self.assertIn("unfollowed", json.loads(done.stdout))
 
     def test_what_does_not_fit_is_refused_with_what_would(self):
-        text = self.refused("plan", "alexnet", *SMALL, "--input", "3x64x64", "--batch", 64, "--machine", "v100", "--ranks", 2, "--memory", "300MiB")
+        text = self.refused("plan", "alexnet", *SMALL, "--input", "3x64x64", "--batch", 64, "--machine", "v100", "--ranks", 2, "--memory", "250MiB")
         self.assertIn("does not fit at any split", text)
         self.assertIn("what would do: --", text)
 
