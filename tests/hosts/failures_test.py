@@ -4,6 +4,7 @@
     failures_test.py PATH_OF_CONVOY
 """
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,11 +86,13 @@ class Failures(unittest.TestCase):
     def expect_end(self, begin, *patterns):
         while ranks_of(self.tag) and time.time() - begin < END:
             time.sleep(0.2)
-        output = self.output()
-        self.assertEqual(ranks_of(self.tag), {}, f"ranks were left behind after {END} s:\n{output}")
-        self.assertLess(time.time() - begin, LIMIT + 30, output)
+        self.assertEqual(ranks_of(self.tag), {}, f"ranks were left behind after {END} s:\n{self.output()}")
+        self.assertLess(time.time() - begin, LIMIT + 30, self.output())
+        # What they said comes through the launcher, which outlives them.
+        while not all(re.search(pattern, self.output()) for pattern in patterns) and time.time() - begin < END:
+            time.sleep(0.2)
         for pattern in patterns:
-            self.assertRegex(output, pattern)
+            self.assertRegex(self.output(), pattern)
 
     def expect_failure(self, process):
         try:
