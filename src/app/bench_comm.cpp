@@ -11,6 +11,7 @@
 #include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "comm/measure.h"
 #include "exec/share.h"

@@ -12,6 +12,7 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "base/random.h"
 #include "base/suggest.h"
 #include "tune/measure.h"

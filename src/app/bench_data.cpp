@@ -7,6 +7,7 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "data/open_dataset.h"
 #include "data/prefetch.h"
 

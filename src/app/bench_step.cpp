@@ -17,6 +17,7 @@
 #include "app/table.h"
 #include "app/tuning.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/random.h"
 #include "exec/energy.h"
 #include "exec/share.h"

@@ -9,6 +9,7 @@
 #include "app/synthetic.h"
 #include "app/table.h"
 #include "app/tuning.h"
+#include "base/json.h"
 #include "exec/plan_check.h"
 #include "model/autodiff.h"
 #include "train/config.h"

@@ -4,6 +4,7 @@
 
 #include "app/machine.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "comm/launch.h"
 

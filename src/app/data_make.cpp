@@ -15,6 +15,7 @@
 #include "app/parser.h"
 #include "app/table.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "data/hdf5/hdf5.h"
 #include "data/jpeg/jpeg.h"
 #include "data/make/cells.h"

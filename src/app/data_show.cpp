@@ -6,6 +6,7 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "data/open_dataset.h"
 
 namespace convoy {

@@ -9,6 +9,7 @@
 #include "app/ranks.h"
 #include "app/signals.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "train/evaluate.h"
 #include "train/weights.h"
 

@@ -8,6 +8,7 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "data/safetensors.h"
 #include "model/autodiff.h"
 #include "train/weights.h"

@@ -8,6 +8,7 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "comm/device_traffic.h"
 #include "comm/launch.h"
 #include "data/open_dataset.h"

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 
 namespace convoy {
 

@@ -10,6 +10,7 @@
 #include "app/parser.h"
 #include "app/search_report.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "model/autodiff.h"
 #include "train/config.h"

@@ -6,6 +6,7 @@
 #include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "model/autodiff.h"
 #include "program/plan_report.h"
 #include "train/config.h"

@@ -6,6 +6,7 @@
 #include "app/options.h"
 #include "app/parser.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/suggest.h"
 #include "plan/roofline_target.h"
 

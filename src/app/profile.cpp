@@ -18,6 +18,7 @@
 #include "app/ranks.h"
 #include "app/table.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "comm/measure.h"
 #include "exec/share.h"
 #include "exec/traffic.h"

@@ -8,6 +8,7 @@
 #include "app/collective_cache.h"
 #include "app/machine.h"
 #include "app/parser.h"
+#include "base/json.h"
 #include "comm/launch.h"
 #include "comm/thread_world.h"
 #include "exec/share.h"

@@ -13,6 +13,7 @@
 #include "app/signals.h"
 #include "app/table.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "report/page.h"
 #include "report/report.h"
 #include "report/server.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/table.h"
+#include "base/json.h"
 
 namespace convoy {
 

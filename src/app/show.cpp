@@ -7,6 +7,7 @@
 #include "app/output.h"
 #include "app/parser.h"
 #include "app/table.h"
+#include "base/json.h"
 #include "model/autodiff.h"
 #include "model/cost.h"
 #include "model/zoo.h"

@@ -16,6 +16,7 @@
 #include "app/simulation_files.h"
 #include "app/table.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "exec/trace_log.h"
 #include "model/autodiff.h"
 #include "model/cost.h"

@@ -16,6 +16,7 @@
 #include "app/train_options.h"
 #include "app/tuning.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "exec/share.h"
 #include "train/plan_choice.h"

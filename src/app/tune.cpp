@@ -6,6 +6,7 @@
 #include "app/ranks.h"
 #include "app/table.h"
 #include "app/tuning.h"
+#include "base/json.h"
 #include "model/autodiff.h"
 
 namespace convoy {

@@ -3,6 +3,7 @@
 #include "app/options.h"
 #include "app/output.h"
 #include "app/parser.h"
+#include "base/json.h"
 
 namespace convoy {
 

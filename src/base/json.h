@@ -3,8 +3,4 @@
 
 #include <nlohmann/json.hpp>
 
-namespace convoy {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace convoy
+#include "base/json_fwd.h"

@@ -1,4 +1,5 @@
 #include "base/trace.h"
+#include "base/json.h"
 
 #include <gtest/gtest.h>
 

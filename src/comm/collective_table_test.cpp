@@ -1,4 +1,5 @@
 #include "comm/collective_table.h"
+#include "base/json.h"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "base/json.h"
 #include "data/archive/archive.h"
 #include "data/array_dataset.h"
 #include "data/hdf5/hdf5.h"

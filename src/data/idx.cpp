@@ -1,5 +1,6 @@
 #include "data/idx.h"
 
+#include "base/json.h"
 #include "data/bytes.h"
 #include "data/gzip.h"
 

@@ -1,4 +1,5 @@
 #include "data/idx.h"
+#include "base/json.h"
 
 #include <zlib.h>
 

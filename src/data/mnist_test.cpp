@@ -1,4 +1,5 @@
 #include "data/mnist.h"
+#include "base/json.h"
 
 #include "data/idx.h"
 #include "data/open_dataset.h"

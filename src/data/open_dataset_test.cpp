@@ -1,4 +1,5 @@
 #include "data/open_dataset.h"
+#include "base/json.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,5 @@
 #include "data/safetensors.h"
+#include "base/json.h"
 
 #include "data/test_files.h"
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/test_count.h"
 #include "exec/placement_testing.h"
 #include "model/autodiff.h"

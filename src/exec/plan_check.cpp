@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "exec/check.h"
 #include "exec/initial.h"
 #include "exec/share.h"

@@ -1,6 +1,7 @@
 #include "exec/trace_log.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "exec/share.h"
 #include "program/program.h"
 

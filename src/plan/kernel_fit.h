@@ -1,6 +1,7 @@
 // Seconds of kernels from a table of measurements: the entry itself, or the nearest shapes of the same family.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>

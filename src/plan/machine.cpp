@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/suggest.h"
 
 namespace convoy {

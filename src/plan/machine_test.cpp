@@ -1,4 +1,5 @@
 #include "plan/machine.h"
+#include "base/json.h"
 
 #include <gtest/gtest.h>
 

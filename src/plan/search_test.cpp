@@ -1,4 +1,5 @@
 #include "plan/search.h"
+#include "base/json.h"
 
 #include <gtest/gtest.h>
 

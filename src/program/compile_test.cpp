@@ -1,5 +1,6 @@
 // The compiler's passes on a target that computes nothing but has opinions.
 #include "program/compile.h"
+#include "base/json.h"
 
 #include <functional>
 

@@ -1,4 +1,5 @@
 #include "program/key.h"
+#include "base/json.h"
 
 #include <fmt/format.h>
 

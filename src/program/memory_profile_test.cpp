@@ -1,5 +1,6 @@
 // Memory over the step, and what ranks report about themselves, on a target that computes nothing.
 #include "program/memory_profile.h"
+#include "base/json.h"
 
 #include <algorithm>
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "model/autodiff.h"
 #include "model/builder.h"
 #include "program/localise.h"

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "program/placed_graph.h"
 #include "program/signature.h"
 

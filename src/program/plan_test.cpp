@@ -1,4 +1,5 @@
 #include "program/plan.h"
+#include "base/json.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "model/graph.h"
 #include "place/distribution.h"
 #include "program/problem.h"

@@ -1,5 +1,6 @@
 // Stands in for http_server.cpp where cpp-httplib was not there at build time.
 #include "base/error.h"
+#include "base/json.h"
 #include "report/server.h"
 
 namespace convoy {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json.h"
 #include "report/fields.h"
 #include "report/views.h"
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "report/fields.h"
 #include "report/views.h"
 

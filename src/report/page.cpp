@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "report/page_parts.h"
 
 namespace convoy {

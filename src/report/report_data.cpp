@@ -1,4 +1,5 @@
 #include "report/report_data.h"
+#include "base/json.h"
 
 #include <cmath>
 

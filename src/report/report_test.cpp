@@ -1,5 +1,6 @@
 // From files to what is shown: what is read, what is left out, what is refused.
 #include "report/report.h"
+#include "base/json.h"
 
 #include <cstdlib>
 #include <fstream>

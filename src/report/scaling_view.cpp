@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "report/fields.h"
 #include "report/views.h"
 

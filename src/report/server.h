@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 
 namespace convoy {
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/json.h"
 #include "tensor/runs.h"
 
 namespace convoy {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "model/autodiff.h"
 #include "program/limits.h"
 #include "tensor/dtype.h"

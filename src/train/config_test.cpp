@@ -1,4 +1,5 @@
 #include "train/config.h"
+#include "base/json.h"
 
 #include "train/testing.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/json.h"
 #include "base/suggest.h"
 
 namespace convoy {

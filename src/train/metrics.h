@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "train/checkpoint.h"
 
 namespace convoy {

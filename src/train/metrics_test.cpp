@@ -1,5 +1,6 @@
 #include "train/metrics.h"
 
+#include "base/json.h"
 #include "train/testing.h"
 
 namespace convoy {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "base/trace.h"
 #include "data/prefetch.h"
 #include "program/plan_spec.h"

@@ -1,4 +1,5 @@
 #include "train/plan_choice.h"
+#include "base/json.h"
 
 #include "model/zoo.h"
 #include "train/task.h"

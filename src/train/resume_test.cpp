@@ -1,6 +1,7 @@
 // Interrupted and resumed runs against uninterrupted ones: the same bytes.
 #include <sys/wait.h>
 
+#include "base/json.h"
 #include "train/metrics.h"
 #include "train/testing.h"
 #include "train/weights.h"

@@ -1,6 +1,7 @@
 #include "train/run_record.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "exec/share.h"
 #include "program/memory_profile.h"
 #include "program/plan_report.h"

@@ -1,4 +1,5 @@
 #include "train/schedule.h"
+#include "base/json.h"
 
 #include <cmath>
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "base/json.h"
 #include "data/open_dataset.h"
 #include "data/prefetch.h"
 #include "exec/energy.h"

@@ -1,5 +1,6 @@
 // The loop: what is learned, what is said and written, and what goes wrong. Going on after an interruption is in resume_test.cpp.
 #include "train/trainer.h"
+#include "base/json.h"
 
 #include "data/safetensors.h"
 #include "exec/counting_allocator.h"

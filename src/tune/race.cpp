@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/json.h"
 #include "base/random.h"
 #include "exec/share.h"
 

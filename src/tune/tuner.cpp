@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "exec/share.h"
 #include "program/key.h"

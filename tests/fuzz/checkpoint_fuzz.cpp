@@ -1,4 +1,5 @@
 // Checkpoints: a directory with checkpoint.json and state.safetensors. The input is both, with a zero byte between them.
+#include "base/json.h"
 #include "train/checkpoint.h"
 
 #include "base/error.h"
