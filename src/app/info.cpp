@@ -33,6 +33,7 @@ std::string meaning_of(const std::string& variable) {
     if (variable == "OMP_PROC_BIND" || variable == "OMP_PLACES" || variable == "GOMP_CPU_AFFINITY" || variable == "KMP_AFFINITY")
         return "binds threads to processors";
     if (variable == "OMP_WAIT_POLICY" || variable == "GOMP_SPINCOUNT" || variable == "KMP_BLOCKTIME") return "how idle threads wait";
+    if (variable == "OPENBLAS_CORETYPE") return "kernels of the reference's matrix products";
     if (variable == "CUDA_VISIBLE_DEVICES") return "which GPUs are seen";
     return "limits threads";
 }

@@ -83,7 +83,7 @@ MachineInfo machine_info() {
     read_memory(info);
     for (const char* const name :
          {"OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "OMP_DYNAMIC", "OMP_THREAD_LIMIT", "GOMP_CPU_AFFINITY",
-          "GOMP_SPINCOUNT", "KMP_AFFINITY", "KMP_BLOCKTIME", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"})
+          "GOMP_SPINCOUNT", "KMP_AFFINITY", "KMP_BLOCKTIME", "OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"})
         if (const char* const value = std::getenv(name)) info.variables.emplace_back(name, value);
     return info;
 }

@@ -61,18 +61,12 @@ def check(convoy, mpiexec, model, plan, dtype):
         return check_by(convoy, mpiexec, model, (plan, path if plan == "hand" else plan), dtype)
 
 
-def kernels_of_openblas():
-    """OpenBLAS takes its oldest kernels on a processor that is newer than it; this one has AVX2 at least."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return {"OPENBLAS_CORETYPE": "Haswell"} if " avx2 " in file.read() and "OPENBLAS_CORETYPE" not in os.environ else {}
-
-
 def check_by(convoy, mpiexec, model, plan, dtype):
     as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     crowded = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
     command = [mpiexec, "-n", "4", convoy, "check", model, *MODELS[model][0], "--plan", plan[1], "--dtype", dtype, "--threads", "1", "--json", "-"]
     begin = time.time()
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **as_root, **crowded, **kernels_of_openblas()}, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **as_root, **crowded}, check=False)
     seconds = time.time() - begin
     try:
         result = json.loads(done.stdout)

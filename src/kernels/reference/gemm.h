@@ -35,4 +35,8 @@ void gemm_plain(const Gemm<T>& g);
 template <class T>
 void gemm_backend(const Gemm<T>& g);
 
+// A value for OPENBLAS_CORETYPE, or null. OpenBLAS takes its oldest kernels on a processor that is newer than it is, several times slower than what that
+// processor can do, and reads the variable only when it is loaded.
+const char* better_blas_kernels();
+
 }  // namespace convoy::ref

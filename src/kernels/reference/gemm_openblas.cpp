@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <string_view>
 
 #include <cblas.h>
 #include <omp.h>
@@ -59,5 +60,16 @@ void gemm_backend(const Gemm<T>& g) {
 
 template void gemm_backend(const Gemm<double>&);
 template void gemm_backend(const Gemm<float>&);
+
+const char* better_blas_kernels() {
+#if defined(__x86_64__)
+    if (std::string_view(openblas_get_corename()) != "Prescott") return nullptr;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+        return "SkylakeX";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+    return nullptr;
+}
 
 }  // namespace convoy::ref
