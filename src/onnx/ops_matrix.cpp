@@ -21,7 +21,7 @@ void gemm(NodeContext& c) {
         if (broadcast_shape(c.shape_of(y), c.shape(2)) != c.shape_of(y)) c.refuse(fmt::format("C is {}", to_string(c.shape(2))));
         ValueId bias = c.scale(c.value(2), beta);
         // A bias along the columns, however many ones stand before it.
-        if (numel(c.shape(2)) == c.shape_of(y)[1] && c.shape(2).size() >= 1 && c.shape(2).back() == c.shape_of(y)[1])
+        if (numel(c.shape(2)) == c.shape_of(y)[1] && !c.shape(2).empty() && c.shape(2).back() == c.shape_of(y)[1])
             bias = c.reshape(bias, {c.shape_of(y)[1]});
         y = c.plus(y, bias);
     }

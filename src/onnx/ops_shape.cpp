@@ -52,7 +52,7 @@ Shape reshaped(NodeContext& c, const Shape& from, const std::vector<int64_t>& si
     const int64_t whole = numel(from), part = numel(rest);
     if (open >= 0 && part > 0 && whole % part == 0) to[open] = whole / part;
     // A file written for one batch names it where a flattening was meant: another batch then does not fit, but does with that dim left open.
-    if (open < 0 && part != whole && part > 0 && to.size() > 0 && whole % (part / to[0]) == 0 && from.size() > 0 &&
+    if (open < 0 && part != whole && part > 0 && !to.empty() && whole % (part / to[0]) == 0 && !from.empty() &&
         whole / (part / to[0]) == from[0])
         to[0] = from[0];
     if ((open >= 0 && to[open] == -1) || numel(to) != whole)

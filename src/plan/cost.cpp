@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "plan/collective_cost.h"
@@ -41,7 +42,7 @@ std::string_view name_of(CostSource source) {
 struct CostModel::Fits {
     struct Key {
         int kind, threads, busy;
-        auto operator<=>(const Key&) const = default;
+        bool operator<(const Key& other) const { return std::tie(kind, threads, busy) < std::tie(other.kind, other.threads, other.busy); }
     };
     std::map<Key, KernelFit> by_setting;
 };

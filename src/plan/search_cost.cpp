@@ -134,7 +134,7 @@ Spread GridCosts::needs(const LabelledOp& op, size_t operand, const Choice& choi
     for (int a = 0; a < axes(); ++a) {
         const int label = choice.label[static_cast<size_t>(a)];
         const int dim = label >= 0 ? dim_of(op.signature.inputs[operand], label) : kNone;
-        if (dim != kNone) spread[a] = static_cast<int8_t>(dim);
+        if (dim != kNone) spread[a] = static_cast<int16_t>(dim);
     }
     return spread;
 }
@@ -146,7 +146,7 @@ Spread GridCosts::makes(const DimRoles& roles, const Choice& choice) const {
         const int label = choice.label[static_cast<size_t>(a)];
         if (label < 0) continue;
         const int dim = dim_of(roles, label);
-        spread[a] = dim == kNone ? kSum : static_cast<int8_t>(dim);
+        spread[a] = dim == kNone ? kSum : static_cast<int16_t>(dim);
     }
     return spread;
 }
@@ -157,7 +157,7 @@ Choice GridCosts::renamed(const LabelledOp& from, const Choice& choice, const La
         const int label = choice.label[static_cast<size_t>(a)];
         if (label >= 0)
             result.label[static_cast<size_t>(a)] =
-                static_cast<int8_t>(to.label_named(from.signature.labels[static_cast<size_t>(label)].name));
+                static_cast<int16_t>(to.label_named(from.signature.labels[static_cast<size_t>(label)].name));
     }
     return result;
 }
@@ -171,11 +171,11 @@ std::vector<Choice> GridCosts::choices(size_t index) const {
             next.push_back(so_far);  // the axis does nothing
             for (size_t l = 0; l < op.signature.labels.size(); ++l) {
                 Choice with = so_far;
-                with.label[static_cast<size_t>(a)] = static_cast<int8_t>(l);
+                with.label[static_cast<size_t>(a)] = static_cast<int16_t>(l);
                 if (parts(op, with)[l] > op.signature.labels[l].length) continue;
                 const auto fits = [&](int dim) {
                     Spread spread = with.out;
-                    spread[a] = static_cast<int8_t>(dim);
+                    spread[a] = static_cast<int16_t>(dim);
                     int64_t cut = 1;
                     for (int b = 0; b <= a; ++b)
                         if (spread[b] == dim) cut *= grid_.axes[static_cast<size_t>(b)].size;
@@ -186,7 +186,7 @@ std::vector<Choice> GridCosts::choices(size_t index) const {
                 // A sum goes into parts: by channels, as it came, or by samples; or it is completed everywhere where there is nothing to cut.
                 for (const int to : dim == kNone ? std::vector<int>{1, 0} : std::vector<int>{dim}) {
                     if (!fits(to)) continue;
-                    with.out[a] = static_cast<int8_t>(to);
+                    with.out[a] = static_cast<int16_t>(to);
                     next.push_back(with);
                     settled = true;
                 }
@@ -226,12 +226,12 @@ Choice GridCosts::follow(size_t index, const std::vector<Spread>& reads) const {
             }
             if (label >= 0) {
                 Choice with = choice;
-                with.label[static_cast<size_t>(a)] = static_cast<int8_t>(label);
+                with.label[static_cast<size_t>(a)] = static_cast<int16_t>(label);
                 if (!signature.outputs.empty() && dim_of(signature.outputs[0], label) != kNone) cost += 0.0625;
             }
             if (cost >= best) continue;
             best = cost;
-            choice.label[static_cast<size_t>(a)] = static_cast<int8_t>(label);
+            choice.label[static_cast<size_t>(a)] = static_cast<int16_t>(label);
         }
     }
     if (!signature.outputs.empty()) choice.out = makes(signature.outputs[0], choice);

@@ -18,8 +18,8 @@ namespace convoy {
 
 // What an op does along each axis of a grid.
 struct Choice {
-    std::array<int8_t, kMostAxes> label{kWhole, kWhole, kWhole, kWhole};  // of the op's signature; kWhole: the axis does nothing to it
-    Spread out;                                                           // where its result goes
+    std::array<int16_t, kMostAxes> label{kWhole, kWhole, kWhole, kWhole};  // of the op's signature; kWhole: the axis does nothing to it
+    Spread out;                                                            // where its result goes
     uint32_t label_key() const { return Spread{label}.key(); }
     bool operator==(const Choice&) const = default;
 };

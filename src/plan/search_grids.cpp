@@ -105,12 +105,12 @@ std::optional<std::vector<Choice>> choices_of(const SearchSpace& space, const Pl
                 const int label = static_cast<int>(l);
                 const AxisPlacement x = placement(dim_of(signature.inputs[0], label)), w = placement(dim_of(signature.inputs[1], label));
                 const bool gathered = x.kind == AxisPlacement::Kind::Replicate && entry.weight[a].kind == AxisPlacement::Kind::Split;
-                if (w == entry.weight[a] && (x == entry.input[a] || gathered)) chosen[i].label[a] = static_cast<int8_t>(l);
+                if (w == entry.weight[a] && (x == entry.input[a] || gathered)) chosen[i].label[a] = static_cast<int16_t>(l);
             }
             const int label = chosen[i].label[a];
             const AxisPlacement to =
                 entry.output.empty() ? placement(label >= 0 ? dim_of(signature.outputs[0], label) : kNone) : entry.output[a];
-            if (to.kind == AxisPlacement::Kind::Split) chosen[i].out[static_cast<int>(a)] = static_cast<int8_t>(to.dim);
+            if (to.kind == AxisPlacement::Kind::Split) chosen[i].out[static_cast<int>(a)] = static_cast<int16_t>(to.dim);
         }
     }
     return chosen;

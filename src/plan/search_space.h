@@ -14,16 +14,16 @@
 namespace convoy {
 
 constexpr int kMostAxes = 4;
-constexpr int8_t kWhole = -1, kSum = -2;  // beside the number of a dim: replicated along an axis; a sum not yet reduced
+constexpr int16_t kWhole = -1, kSum = -2;  // beside the number of a dim: replicated along an axis; a sum not yet reduced
 
 // How an activation lies on a grid: for each axis a dim that is split, kWhole or kSum. Axes that a grid lacks are kWhole.
 struct Spread {
-    std::array<int8_t, kMostAxes> at{kWhole, kWhole, kWhole, kWhole};
-    int8_t& operator[](int axis) { return at[static_cast<size_t>(axis)]; }
-    int8_t operator[](int axis) const { return at[static_cast<size_t>(axis)]; }
+    std::array<int16_t, kMostAxes> at{kWhole, kWhole, kWhole, kWhole};
+    int16_t& operator[](int axis) { return at[static_cast<size_t>(axis)]; }
+    int16_t operator[](int axis) const { return at[static_cast<size_t>(axis)]; }
     uint32_t key() const {
         uint32_t k = 0;
-        for (const int8_t v : at) k = k << 8 | static_cast<uint8_t>(v);
+        for (const int16_t v : at) k = k << 8 | static_cast<uint8_t>(v);
         return k;
     }
     bool operator==(const Spread&) const = default;

@@ -51,7 +51,7 @@ class Asking {
                 const int label = same->label[static_cast<size_t>(a)];
                 if (label < 0) continue;
                 const std::string& name = op.forward.signature.labels[static_cast<size_t>(label)].name;
-                from[a] = name == "filter" ? int8_t{1} : static_cast<int8_t>(dim_of(op.forward.signature.inputs[0], label));
+                from[a] = name == "filter" ? int16_t{1} : static_cast<int16_t>(dim_of(op.forward.signature.inputs[0], label));
             }
             cost += costs.read(i, op.reads[0], from, *same);
             return cost.waits() + cost.gradient;
@@ -72,9 +72,9 @@ class Asking {
             if (label == kNone) continue;
             parts[static_cast<size_t>(label)] *= grid_.axes[a].size;
             if (parts[static_cast<size_t>(label)] > to.forward.signature.labels[static_cast<size_t>(label)].length) return std::nullopt;
-            result.label[a] = static_cast<int8_t>(label);
+            result.label[a] = static_cast<int16_t>(label);
             const int dim = dim_of(to.forward.signature.outputs[0], label);
-            result.out[static_cast<int>(a)] = dim == kNone ? choice.out[static_cast<int>(a)] : static_cast<int8_t>(dim);
+            result.out[static_cast<int>(a)] = dim == kNone ? choice.out[static_cast<int>(a)] : static_cast<int16_t>(dim);
         }
         return result;
     }
