@@ -35,7 +35,7 @@ inline std::string tar_entry(const std::string& name, const std::string& bytes) 
 inline std::string zip_file(const std::vector<std::pair<std::string, std::string>>& entries, bool packed) {
     const auto number = [](uint64_t value, int bytes) {
         std::string text;
-        for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 255);
+        for (int i = 0; i < bytes; ++i, value >>= 8) text += static_cast<char>(value & 255);
         return text;
     };
     std::string file, directory;

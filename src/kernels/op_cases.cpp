@@ -581,7 +581,7 @@ int add_update(OpCase& c, Draw& d, const UpdateOp& op, const Shape& shape, int h
 // Outputs come after all inputs.
 void add_update_outputs(OpCase& c) {
     for (auto& step : c.steps) {
-        const Shape& shape = c.values[static_cast<size_t>(step.inputs[0])].shape;
+        const Shape shape = c.values[static_cast<size_t>(step.inputs[0])].shape;
         for (int i = 0; i <= slots_of(std::get<UpdateOp>(step.op).rule.rule); ++i) {
             step.outputs.push_back(static_cast<int>(c.values.size()));
             c.outputs.push_back(step.outputs.back());

@@ -101,7 +101,7 @@ std::optional<ConvProblem> conv_problem(const Problem& problem) {
         if (next < problem.steps.size()) {
             const auto* unary = std::get_if<UnaryOp>(&problem.steps[next].op);
             if (!unary || problem.steps[next].inputs[0] != result) return std::nullopt;
-            conv.activation = unary;
+            conv.activation = *unary;
             result = problem.steps[next++].outputs[0];
         }
         conv.y = result;

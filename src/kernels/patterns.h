@@ -64,7 +64,7 @@ struct ConvProblem {
     int64_t groups;
     int x, w, y;
     int bias = kNoTensor;  // or its gradient
-    const UnaryOp* activation = nullptr;
+    std::optional<UnaryOp> activation = std::nullopt;
 };
 std::optional<ConvProblem> conv_problem(const Problem& problem);
 

@@ -94,7 +94,7 @@ class NodeContext {
     // --- Nodes of the graph ---
     ValueId add(const Op& op, const std::vector<ValueId>& inputs);
     std::vector<ValueId> add_all(const Op& op, const std::vector<ValueId>& inputs);
-    const Shape& shape_of(ValueId v) const { return import_.graph.shape(v); }
+    Shape shape_of(ValueId v) const { return import_.graph.shape(v); }
     ValueId reshape(ValueId v, const Shape& shape);
     ValueId transpose(ValueId v, const Dims& order);
     ValueId scale(ValueId v, double factor);

@@ -58,7 +58,7 @@ std::unique_ptr<Kernel> prepare_direct(const KernelRequest& request, Device& dev
     const DirectConv direct{conv.direction,          conv.window, conv.groups, operand(request, conv.x), operand(request, conv.w),
                             operand(request, conv.y)};
     void* const bias = conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data;
-    const auto activation = conv.activation ? std::optional(*conv.activation) : std::nullopt;
+    const auto activation = conv.activation;
     return make_kernel([&device, direct, bias, activation](const StepContext&) {
         start_direct_conv(device, direct);
         if (bias || activation) start_bias(device, direct.y, bias, activation ? &*activation : nullptr);

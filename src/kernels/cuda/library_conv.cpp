@@ -107,7 +107,7 @@ class LibraryConv {
           compute_(request.problem.compute),
           groups_(conv.groups),
           work_(work_of(request.problem)),
-          activation_(conv.activation ? std::optional(*conv.activation) : std::nullopt),
+          activation_(conv.activation),
           bias_(conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data),
           asked_{conv.direction, conv.window, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y)},
           scratch_(request.workspace, library_workspace(request.problem)),
