@@ -203,8 +203,7 @@ TEST_P(BackendOps, AgreeWithTheReference) {
     const double allowed = tolerance(param.compute);
     int offered = 0;
     double worst = 0;
-    const bool large = std::string(param.named.name) == "conv_usual";
-    for (int number = 0; number < test_count(8, large ? 60 : 500); ++number) {
+    for (int number = 0; number < test_count(8, param.named.full_count); ++number) {
         Draw draw(param.named.name, number);
         const OpCase c = param.named.draw(draw);
         const Problem problem = c.problem(b->target(), param.compute);

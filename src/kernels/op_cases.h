@@ -31,10 +31,11 @@ struct OpCase {
 struct NamedCase {
     std::string name;
     OpCase (*draw)(Draw& draw);
+    int full_count = 500;  // cases of a full test; fewer of what is large
 };
 // At least one for every op.
-const std::vector<NamedCase>& op_cases();
+std::vector<NamedCase> op_cases();
 // Several ops in one problem; a backend may offer no candidate for one.
-const std::vector<NamedCase>& pattern_cases();
+std::vector<NamedCase> pattern_cases();
 
 }  // namespace convoy::op_testing
