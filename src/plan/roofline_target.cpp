@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "program/in_place.h"
+#include "program/storage.h"
 
 namespace convoy {
 
@@ -39,13 +40,7 @@ bool fuses(const Problem& problem) {
 
 DType RooflineTarget::storage(Element element, DType compute) const {
     require(is_floating(compute), "a device computes in a floating type, not in {}", name_of(compute));
-    switch (element) {
-        case Element::Index: return DType::i32;
-        case Element::Byte: return DType::u8;
-        case Element::Precise: return compute == DType::f64 ? DType::f64 : DType::f32;
-        case Element::Real: return compute == DType::tf32 ? DType::f32 : compute;
-    }
-    return compute;
+    return stored_as(element, compute);
 }
 
 std::vector<Candidate> RooflineTarget::candidates(const Problem& problem) const {

@@ -10,6 +10,7 @@
 #include "model/autodiff.h"
 #include "model/builder.h"
 #include "program/plan_spec.h"
+#include "program/storage.h"
 
 namespace convoy {
 namespace {
@@ -21,9 +22,7 @@ class OpinionatedTarget : public Target {
     bool blocked = false;
 
     std::string name() const override { return "opinionated"; }
-    DType storage(Element element, DType compute) const override {
-        return element == Element::Index ? DType::i32 : element == Element::Byte ? DType::u8 : compute;
-    }
+    DType storage(Element element, DType compute) const override { return stored_as(element, compute); }
     std::vector<Candidate> candidates(const Problem& problem) const override {
         auto list = also(problem);
         if (problem.steps.size() > 1) return list;

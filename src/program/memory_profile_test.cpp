@@ -11,6 +11,7 @@
 #include "program/compile.h"
 #include "program/plan_report.h"
 #include "program/plan_spec.h"
+#include "program/storage.h"
 
 namespace convoy {
 namespace {
@@ -18,9 +19,7 @@ namespace {
 class PlainTarget : public Target {
   public:
     std::string name() const override { return "plain"; }
-    DType storage(Element element, DType compute) const override {
-        return element == Element::Index ? DType::i32 : element == Element::Byte ? DType::u8 : compute;
-    }
+    DType storage(Element element, DType compute) const override { return stored_as(element, compute); }
     std::vector<Candidate> candidates(const Problem& problem) const override {
         if (problem.steps.size() > 1) return {};
         Candidate plain{.algorithm = "plain"};

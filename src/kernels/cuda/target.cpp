@@ -2,19 +2,14 @@
 
 #include "base/error.h"
 #include "kernels/cuda/family.h"
+#include "program/storage.h"
 
 namespace convoy::cuda {
 
 DType CudaTarget::storage(Element element, DType compute) const {
     const bool known = compute == DType::f64 || compute == DType::f32 || compute == DType::tf32 || compute == DType::bf16;
     require(known, "the cuda backend computes in f64, f32, tf32 or bf16, not {}", name_of(compute));
-    switch (element) {
-        case Element::Index: return DType::i32;
-        case Element::Byte: return DType::u8;
-        case Element::Precise: return compute == DType::f64 ? DType::f64 : DType::f32;
-        case Element::Real: return compute == DType::tf32 ? DType::f32 : compute;
-    }
-    return compute;
+    return stored_as(element, compute);
 }
 
 std::vector<Candidate> CudaTarget::candidates(const Problem& problem) const {

@@ -6,6 +6,7 @@
 #include "kernels/reference/view.h"
 #include "kernels/registry.h"
 #include "program/in_place.h"
+#include "program/storage.h"
 
 namespace convoy {
 
@@ -21,11 +22,7 @@ class ReferenceTarget : public Target {
 
     DType storage(Element element, DType compute) const override {
         require(compute == DType::f64 || compute == DType::f32, "the reference backend computes in f64 or f32, not {}", name_of(compute));
-        switch (element) {
-            case Element::Index: return DType::i32;
-            case Element::Byte: return DType::u8;
-            default: return compute;
-        }
+        return stored_as(element, compute);
     }
 
     std::vector<Candidate> candidates(const Problem& problem) const override {
