@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/upsampling.h"
 
 namespace convoy {
 
@@ -127,11 +128,7 @@ void fit(AdaptivePoolGradOp& op, Local& l) { op.input = l.out[0].shape.slice(2);
 // The inputs [begin, end) that output o of a linear or nearest up-sampling reads.
 std::pair<int64_t, int64_t> taps(Resample mode, bool align_corners, int64_t o, int64_t in, int64_t out) {
     if (mode == Resample::Nearest) return {o * in / out, o * in / out + 1};
-    double source = 0;
-    if (!align_corners)
-        source = std::max(0.0, (static_cast<double>(o) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5);
-    else if (out > 1)
-        source = static_cast<double>(o) * static_cast<double>(in - 1) / static_cast<double>(out - 1);
+    const double source = linear_source(o, in, out, align_corners);
     const int64_t begin = std::min(static_cast<int64_t>(source), in - 1);
     return {begin, std::min(begin + 2, in)};
 }

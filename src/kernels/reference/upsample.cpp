@@ -1,9 +1,9 @@
 #include "kernels/reference/upsample.h"
 
 #include <array>
-#include <cmath>
 
 #include "base/error.h"
+#include "model/upsampling.h"
 
 namespace convoy::ref {
 
@@ -23,11 +23,7 @@ Taps nearest(int64_t o, int64_t in, int64_t out) {
 }
 
 Taps linear(int64_t o, int64_t in, int64_t out, bool align_corners) {
-    double source = 0;
-    if (!align_corners)
-        source = std::max(0.0, (static_cast<double>(o) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5);
-    else if (out > 1)
-        source = static_cast<double>(o) * static_cast<double>(in - 1) / static_cast<double>(out - 1);
+    const double source = linear_source(o, in, out, align_corners);
     const int64_t begin = std::min(static_cast<int64_t>(source), in - 1);
     if (begin == in - 1) return {begin, in, 1, 0};
     const double rest = source - static_cast<double>(begin);
