@@ -47,8 +47,15 @@ T gelu_tanh_part(T x) {
     return std::tanh(kGeluScale<T> * (x + kGeluCubic<T> * x * x * x));
 }
 
-// The index of the slope of each plane [n, c]: its channel, or the only one.
-int64_t slope_of(int64_t plane, int64_t channels, int64_t slopes) { return slopes == 1 ? 0 : plane % channels; }
+// to = from, times the slope where x is not positive. There is one slope for each channel, or one for all.
+template <class T>
+void bend(int threads, const View<const T>& x, const View<const T>& slope, const View<const T>& from, const View<T>& to) {
+    const int64_t channels = x.shape[1], inner = x.inner(2);
+    parallel_for(threads, x.shape[0] * channels, [&](int64_t plane) {
+        const T a = slope[slope.count == 1 ? 0 : plane % channels];
+        for (int64_t i = plane * inner; i < (plane + 1) * inner; ++i) to[i] = x[i] > 0 ? from[i] : a * from[i];
+    });
+}
 
 }  // namespace
 
@@ -96,24 +103,14 @@ void reference(const UnaryGradOp& op, const KernelArgs& args) {
 
 template <class T>
 void reference(const PReluOp&, const KernelArgs& args) {
-    const auto x = const_view<T>(args.inputs[0]), slope = const_view<T>(args.inputs[1]);
-    const auto y = view<T>(args.outputs[0]);
-    const int64_t channels = x.shape[1], inner = x.inner(2);
-    parallel_for(args.threads, x.shape[0] * channels, [&](int64_t plane) {
-        const T a = slope[slope_of(plane, channels, slope.count)];
-        for (int64_t i = plane * inner; i < (plane + 1) * inner; ++i) y[i] = x[i] > 0 ? x[i] : a * x[i];
-    });
+    const auto x = const_view<T>(args.inputs[0]);
+    bend<T>(args.threads, x, const_view<T>(args.inputs[1]), x, view<T>(args.outputs[0]));
 }
 
 template <class T>
 void reference(const PReluGradInputOp&, const KernelArgs& args) {
-    const auto x = const_view<T>(args.inputs[0]), slope = const_view<T>(args.inputs[1]), dy = const_view<T>(args.inputs[2]);
-    const auto dx = view<T>(args.outputs[0]);
-    const int64_t channels = x.shape[1], inner = x.inner(2);
-    parallel_for(args.threads, x.shape[0] * channels, [&](int64_t plane) {
-        const T a = slope[slope_of(plane, channels, slope.count)];
-        for (int64_t i = plane * inner; i < (plane + 1) * inner; ++i) dx[i] = x[i] > 0 ? dy[i] : a * dy[i];
-    });
+    bend<T>(args.threads, const_view<T>(args.inputs[0]), const_view<T>(args.inputs[1]), const_view<T>(args.inputs[2]),
+            view<T>(args.outputs[0]));
 }
 
 template <class T>
