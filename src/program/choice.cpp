@@ -162,13 +162,15 @@ class Improving {
         return result;
     }
 
-    std::vector<int> solve_tree() {
-        const auto tree = spanning();
-        auto best = alone();  // of each option: with all below it in the tree
-        struct Visit {
-            int variable;
-            const Edge* up;
-        };
+    // A variable of the forest, and the edge to the one above it; none for a root.
+    struct Visit {
+        int variable;
+        const Edge* up;
+        int parent() const { return up->a == variable ? up->b : up->a; }
+    };
+
+    // All variables, each after the one above it.
+    std::vector<Visit> from_the_roots(const std::vector<std::vector<const Edge*>>& tree) const {
         std::vector<Visit> order;
         std::vector<bool> seen(graph_.variables.size(), false);
         for (size_t root = 0; root < seen.size(); ++root) {
@@ -185,42 +187,52 @@ class Improving {
                 }
             }
         }
-        std::vector<std::vector<int>> answer(graph_.variables.size());  // the best option for each of the parent's
-        for (auto visit = order.rbegin(); visit != order.rend(); ++visit) {
-            if (!visit->up) continue;
-            const Edge& up = *visit->up;
-            const bool below_is_a = up.a == visit->variable;
-            const auto& own = best[static_cast<size_t>(visit->variable)];
-            auto& parent = best[static_cast<size_t>(below_is_a ? up.b : up.a)];
-            auto& reply = answer[static_cast<size_t>(visit->variable)];
-            const Between cost = between(up);
-            for (size_t p = 0; p < parent.size(); ++p) {
-                double least = std::numeric_limits<double>::infinity();
-                int chosen = 0;
-                for (size_t o = 0; o < own.size(); ++o) {
-                    const auto mine = static_cast<int>(o);
-                    const double seconds = own[o] + (below_is_a ? cost(o, p) : cost(p, o));
-                    // Among equals what is chosen already stays.
-                    if (seconds < least * (mine == options_[static_cast<size_t>(visit->variable)] ? 1 + kEqual : 1 - kEqual) || o == 0) {
-                        least = seconds;
-                        chosen = mine;
-                    }
+        return order;
+    }
+
+    // The best option of a variable for each of its parent's, given what each costs with all below it; what they cost is added to the parent's.
+    std::vector<int> answers(const Visit& visit, std::vector<std::vector<double>>& best) const {
+        const bool below_is_a = visit.up->a == visit.variable;
+        const auto& own = best[static_cast<size_t>(visit.variable)];
+        const Between cost = between(*visit.up);
+        std::vector<int> result;
+        for (double& above : best[static_cast<size_t>(visit.parent())]) {
+            const size_t p = result.size();
+            double least = std::numeric_limits<double>::infinity();
+            int chosen = 0;
+            for (size_t o = 0; o < own.size(); ++o) {
+                const auto mine = static_cast<int>(o);
+                const double seconds = own[o] + (below_is_a ? cost(o, p) : cost(p, o));
+                // Among equals what is chosen already stays.
+                if (seconds < least * (mine == options_[static_cast<size_t>(visit.variable)] ? 1 + kEqual : 1 - kEqual) || o == 0) {
+                    least = seconds;
+                    chosen = mine;
                 }
-                parent[p] += least;
-                reply.push_back(chosen);
             }
+            above += least;
+            result.push_back(chosen);
         }
+        return result;
+    }
+
+    // The cheapest option of a root; among equals what is chosen already.
+    int cheapest(size_t root, const std::vector<double>& costs) const {
+        const auto least = std::min_element(costs.begin(), costs.end());
+        const double now = costs[static_cast<size_t>(options_[root])];
+        return now <= *least * (1 + kEqual) ? options_[root] : static_cast<int>(least - costs.begin());
+    }
+
+    // The best options over a spanning forest: what each costs with all below it, from the leaves up; then the choices, from the roots down.
+    std::vector<int> solve_tree() {
+        const std::vector<Visit> order = from_the_roots(spanning());
+        auto best = alone();
+        std::vector<std::vector<int>> answer(graph_.variables.size());
+        for (auto visit = order.rbegin(); visit != order.rend(); ++visit)
+            if (visit->up) answer[static_cast<size_t>(visit->variable)] = answers(*visit, best);
         std::vector<int> found(graph_.variables.size());
         for (const Visit& visit : order) {
             const auto v = static_cast<size_t>(visit.variable);
-            if (!visit.up) {
-                const double now = best[v][static_cast<size_t>(options_[v])];
-                const auto least = std::min_element(best[v].begin(), best[v].end());
-                found[v] = now <= *least * (1 + kEqual) ? options_[v] : static_cast<int>(least - best[v].begin());
-                continue;
-            }
-            const int parent = visit.up->a == visit.variable ? visit.up->b : visit.up->a;
-            found[v] = answer[v][static_cast<size_t>(found[static_cast<size_t>(parent)])];
+            found[v] = visit.up ? answer[v][static_cast<size_t>(found[static_cast<size_t>(visit.parent())])] : cheapest(v, best[v]);
         }
         return found;
     }
