@@ -224,11 +224,7 @@ Choice GridCosts::follow(size_t index, const std::vector<Spread>& reads) const {
                     cost +=
                         travel(reads[i][a], need, bytes_of(op.reads[i].value), p, need >= 0 && roles[static_cast<size_t>(need)].derived);
             }
-            if (label >= 0) {
-                Choice with = choice;
-                with.label[static_cast<size_t>(a)] = static_cast<int16_t>(label);
-                if (!signature.outputs.empty() && dim_of(signature.outputs[0], label) != kNone) cost += 0.0625;
-            }
+            if (label >= 0 && !signature.outputs.empty() && dim_of(signature.outputs[0], label) != kNone) cost += 0.0625;
             if (cost >= best) continue;
             best = cost;
             choice.label[static_cast<size_t>(a)] = static_cast<int16_t>(label);

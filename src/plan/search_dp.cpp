@@ -26,6 +26,36 @@ struct State {
     Choice choice;
 };
 
+bool cheaper(const State& a, const State& b) { return a.cost < b.cost; }
+
+// The cheapest way found to each arrangement of the activations that are open after an op.
+class Arrivals {
+  public:
+    // `from`: where each open activation stood before; kNone: what the op makes.
+    explicit Arrivals(std::vector<int> from) : from_(std::move(from)) {}
+
+    void add(int parent, const State& state, const Choice& choice, double cost) {
+        const auto lies = [&](int f) -> const Spread& { return f == kNone ? choice.out : state.open[static_cast<size_t>(f)]; };
+        Key key;
+        for (const int f : from_) key.push_back(lies(f).key());
+        const auto [at, added] = index_.emplace(std::move(key), static_cast<int>(states_.size()));
+        if (!added && states_[static_cast<size_t>(at->second)].cost <= cost) return;
+        if (added) states_.emplace_back();
+        State& to = states_[static_cast<size_t>(at->second)];
+        to.open.clear();
+        for (const int f : from_) to.open.push_back(lies(f));
+        to.cost = cost;
+        to.parent = parent;
+        to.choice = choice;
+    }
+    std::vector<State> take() { return std::move(states_); }
+
+  private:
+    std::vector<int> from_;
+    std::unordered_map<Key, int, KeyHash> index_;
+    std::vector<State> states_;
+};
+
 class Frontier {
   public:
     Frontier(const SearchSpace& space, GridCosts& costs, const SearchWeights& weights, const DpLimits& limits)
@@ -41,7 +71,7 @@ class Frontier {
             steps.push_back(std::move(back));
         }
         Assignment result{.chosen = std::vector<Choice>(space_.ops.size()), .cost = {}, .exact = exact_};
-        const auto best = std::min_element(states.begin(), states.end(), [](const State& a, const State& b) { return a.cost < b.cost; });
+        const auto best = std::min_element(states.begin(), states.end(), cheaper);
         int at = static_cast<int>(best - states.begin());
         for (size_t i = steps.size(); i-- > 0;) {
             result.chosen[i] = steps[i][static_cast<size_t>(at)].second;
@@ -67,7 +97,6 @@ class Frontier {
     std::vector<State> advance(size_t i, const std::vector<State>& before) {
         const SearchOp& op = space_.ops[i];
         const std::vector<ValueId> open_before = i == 0 ? std::vector<ValueId>{} : space_.ops[i - 1].open;
-        // Where each open activation stood before; kNone: what this op makes.
         std::vector<int> from;
         for (const ValueId v : op.open) from.push_back(v == op.made ? kNone : position(open_before, v));
         std::vector<int> reads;
@@ -76,21 +105,7 @@ class Frontier {
         std::vector<double> own;
         for (const Choice& c : free) own.push_back(weights_.of(costs_.cost(i, c)));
 
-        std::unordered_map<Key, int, KeyHash> index;
-        std::vector<State> after;
-        const auto arrive = [&](int parent, const State& state, const Choice& choice, double cost) {
-            Key key;
-            for (const int f : from) key.push_back(f == kNone ? choice.out.key() : state.open[static_cast<size_t>(f)].key());
-            const auto [at, added] = index.emplace(std::move(key), static_cast<int>(after.size()));
-            if (!added && after[static_cast<size_t>(at->second)].cost <= cost) return;
-            if (added) after.emplace_back();
-            State& to = after[static_cast<size_t>(at->second)];
-            to.open.clear();
-            for (const int f : from) to.open.push_back(f == kNone ? choice.out : state.open[static_cast<size_t>(f)]);
-            to.cost = cost;
-            to.parent = parent;
-            to.choice = choice;
-        };
+        Arrivals arrivals(std::move(from));
         // What reads cost depends on how the read activations lie, which many states share.
         std::unordered_map<Key, std::vector<double>, KeyHash> known;
         for (size_t s = 0; s < before.size(); ++s) {
@@ -108,7 +123,7 @@ class Frontier {
             };
             if (!op.free) {
                 const Choice c = costs_.follow(i, lies);
-                arrive(static_cast<int>(s), state, c, state.cost + weights_.of(costs_.cost(i, c)) + read_cost(c));
+                arrivals.add(static_cast<int>(s), state, c, state.cost + weights_.of(costs_.cost(i, c)) + read_cost(c));
                 continue;
             }
             auto at = known.find(key);
@@ -117,15 +132,17 @@ class Frontier {
                 for (size_t c = 0; c < free.size(); ++c) costs.push_back(own[c] + read_cost(free[c]));
                 at = known.emplace(std::move(key), std::move(costs)).first;
             }
-            for (size_t c = 0; c < free.size(); ++c) arrive(static_cast<int>(s), state, free[c], state.cost + at->second[c]);
+            for (size_t c = 0; c < free.size(); ++c) arrivals.add(static_cast<int>(s), state, free[c], state.cost + at->second[c]);
         }
-        if (after.size() > limits_.states) {
-            exact_ = false;
-            std::nth_element(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(limits_.states), after.end(),
-                             [](const State& a, const State& b) { return a.cost < b.cost; });
-            after.resize(limits_.states);
-        }
-        return after;
+        return cheapest(arrivals.take());
+    }
+
+    std::vector<State> cheapest(std::vector<State> states) {
+        if (states.size() <= limits_.states) return states;
+        exact_ = false;
+        std::nth_element(states.begin(), states.begin() + static_cast<std::ptrdiff_t>(limits_.states), states.end(), cheaper);
+        states.resize(limits_.states);
+        return states;
     }
 
     static int position(const std::vector<ValueId>& list, ValueId v) {
