@@ -48,15 +48,11 @@ Option* Option::check(const std::function<std::string(const std::string&)>& faul
 
 size_t Option::count() const { return option_->count(); }
 
-Option* Parser::known(CLI::Option* option) {
-    const auto [entry, fresh] = by_library_.emplace(option, nullptr);
-    if (fresh) entry->second = &options_.emplace_back(option);
-    return entry->second;
-}
+Option* Parser::wrap(CLI::Option* option) { return &options_.emplace_back(option); }
 
 template <class T>
 Option* Parser::add_option(const std::string& name, T& value, const std::string& help) {
-    return known(app_.add_option(name, value, help));
+    return wrap(app_.add_option(name, value, help));
 }
 
 template Option* Parser::add_option(const std::string&, int&, const std::string&);
@@ -67,14 +63,11 @@ template Option* Parser::add_option(const std::string&, std::string&, const std:
 template Option* Parser::add_option(const std::string&, std::vector<int>&, const std::string&);
 template Option* Parser::add_option(const std::string&, std::vector<std::string>&, const std::string&);
 
-Option* Parser::add_flag(const std::string& name, bool& value, const std::string& help) { return known(app_.add_flag(name, value, help)); }
+Option* Parser::add_flag(const std::string& name, bool& value, const std::string& help) { return wrap(app_.add_flag(name, value, help)); }
 
-Option* Parser::get_option(const std::string& name) { return known(app_.get_option(name)); }
+Option* Parser::get_option(const std::string& name) { return wrap(app_.get_option(name)); }
 
-void Parser::remove_option(Option* option) {
-    by_library_.erase(option->option_);
-    app_.remove_option(option->option_);
-}
+void Parser::remove_option(Option* option) { app_.remove_option(option->option_); }
 
 size_t Parser::count(const std::string& name) const { return app_.count(name); }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +15,7 @@ class Option;
 
 namespace convoy {
 
+// A handle of an option; several may stand for the same.
 class Option {
   public:
     explicit Option(CLI::Option* option) : option_(option) {}
@@ -59,11 +59,10 @@ class Parser {
     bool parsed() const;
 
   private:
-    Option* known(CLI::Option* option);
+    Option* wrap(CLI::Option* option);
 
     CLI::App& app_;
-    std::deque<Option> options_;
-    std::map<const CLI::Option*, Option*> by_library_;
+    std::deque<Option> options_;  // what was handed out
     std::deque<Parser> commands_;
 };
 
