@@ -160,6 +160,111 @@ ConvTimes time_convolutions(Executor& executor, const SessionOptions& session, c
     return conv_times(executor.program(), seconds, table);
 }
 
+// What is timed.
+struct Subject {
+    std::string model;
+    int64_t batch;
+    const PlanChoice& choice;
+    const SessionOptions& with;
+    const Program& program;
+    const Tuning& tuning;
+    int64_t resident_before;  // bytes of this process, before it was loaded
+
+    int64_t planned_bytes() const { return program.memory.arena_bytes + program.memory.state_bytes; }
+};
+
+// What was measured of it on this rank.
+struct Measured {
+    StepTimes times;
+    int group = 1;  // steps for each look at the clock
+    Totals sum;
+    int64_t rss = 0, growth = 0;  // bytes resident, of all ranks where they are threads: at most; now more than before
+    std::optional<DeviceMemoryUse> device;
+    Trace trace;
+    ConvTimes convolutions;
+
+    double median() const { return times.seconds[times.seconds.size() / 2]; }
+    double best() const { return times.seconds.front(); }
+    double worst() const { return times.seconds.back(); }
+    size_t steps() const { return times.seconds.size() * static_cast<size_t>(group); }
+};
+
+Measured measure(const BenchOptions& options, const Subject& subject, Session& session, Executor& executor) {
+    constexpr int kGroup = 10;
+    const SessionOptions& with = subject.with;
+    Measured m;
+    m.group = options.group > 0 ? options.group : session.backend().on_host() ? 1 : kGroup;
+    m.times = time_steps(executor, session.backend(), with, options.seconds, m.group);
+    m.sum = totals(subject.program);
+    m.growth = resident_bytes() - subject.resident_before;
+    if (options.profile || !options.trace.empty()) {
+        TraceLog log(with.link);
+        executor.run_traced({with.seed, 0}, log);
+        m.trace = options.trace.empty() ? log.own() : log.all();
+    }
+    if (options.profile && options.tuning.tune) m.convolutions = time_convolutions(executor, with, *subject.tuning.table);
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    m.rss = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+    if (const auto* has = dynamic_cast<const HasDeviceMemory*>(&session.backend())) m.device = has->memory_use();
+    return m;
+}
+
+double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+void print(const Output& output, const BenchOptions& options, const Subject& subject, const Measured& m) {
+    if (options.profile) print_profile(output, m.trace.events, subject.program.rank);
+    if (m.convolutions.count > 0)
+        output.line(
+            "convolutions: {:.2f} ms in the step, {:.2f} ms as the sum of the best measured alone with cold caches: {:.3f} times ({} of "
+            "them)",
+            m.convolutions.in_step * 1e3, m.convolutions.best_alone * 1e3, m.convolutions.in_step / m.convolutions.best_alone,
+            m.convolutions.count);
+    output.line(
+        "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
+        m.median() * 1e3, m.best() * 1e3, m.worst() * 1e3, m.steps(), static_cast<double>(subject.batch) / m.median(),
+        m.sum.work / m.median() / 1e9, static_cast<double>(m.sum.bytes) / m.median() / 1e9);
+    if (m.times.joules) output.line("energy: {} in a step, all GPUs", energy_text(*m.times.joules, *m.times.watts));
+    if (subject.choice.ranks > 1) output.line("traffic: {:.2f} MB sent by each rank in a step ({})", mb(m.sum.sent), options.traffic);
+    output.line("memory: {:.1f} MB planned, {:.1f} MB more resident than before, {:.1f} MB at most", mb(subject.planned_bytes()),
+                mb(m.growth), mb(m.rss));
+    if (m.device)
+        output.line("device memory: {:.1f} MB allocated at most, {:.1f} MB of {:.1f} MB in use, libraries and driver included",
+                    mb(m.device->allocated_most), mb(m.device->in_use), mb(m.device->total));
+}
+
+Json document_of(const BenchOptions& options, const Subject& subject, const Measured& m) {
+    const auto known = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+    return {{"model", subject.model},
+            {"batch", subject.batch},
+            {"threads", subject.with.threads},
+            {"ranks", subject.choice.ranks},
+            {"plan", text_of(subject.choice)},
+            {"backend", subject.with.backend},
+            {"dtype", name_of(subject.program.dtype)},
+            {"samples_per_s", static_cast<double>(subject.batch) / m.median()},
+            {"step_ms", m.median() * 1e3},
+            {"best_ms", m.best() * 1e3},
+            {"worst_ms", m.worst() * 1e3},
+            {"steps", m.steps()},
+            {"joules", known(m.times.joules)},
+            {"watts", known(m.times.watts)},
+            {"energy_source", m.times.energy_source},
+            {"planned_bytes", subject.planned_bytes()},
+            {"device_bytes", m.device ? Json(m.device->allocated_most) : Json(nullptr)},
+            {"device_in_use_bytes", m.device ? Json(m.device->in_use) : Json(nullptr)},
+            {"rss_bytes", m.rss},
+            {"rss_growth_bytes", m.growth},
+            {"gflop", m.sum.work / 1e9},
+            {"moved_bytes", m.sum.bytes},
+            {"sent_bytes", m.sum.sent},
+            {"traffic", options.traffic},
+            {"tuned", subject.tuning.costs != nullptr},
+            {"numerics", options.tuning.numerics},
+            {"conv_ms", m.convolutions.in_step * 1e3},
+            {"conv_best_alone_ms", m.convolutions.best_alone * 1e3}};
+}
+
 void bench_rank(const BenchOptions& options, const Output& output, SessionOptions with, const PlanChoice& choice) {
     const ModelSource entry = known_model(options.model);
     const ModelOptions shape = model_options(options.common, Mode::Training, 32);
@@ -185,76 +290,12 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
                     choice.ranks > 1 ? fmt::format("{} ranks ({}) of ", choice.ranks, text_of(choice)) : "", with.threads, with.backend,
                     name_of(program.dtype), program.instructions.size());
     if (first && options.tuning.tune) output.line("{}", summary_of(tuning));
-    constexpr int kGroup = 10;
-    const int group = options.group > 0 ? options.group : session.backend().on_host() ? 1 : kGroup;
-    const StepTimes measured = time_steps(*executor, session.backend(), with, options.seconds, group);
-    const std::vector<double>& times = measured.seconds;
-    const double median = times[times.size() / 2];
-    const Totals sum = totals(program);
-    const int64_t growth = resident_bytes() - resident_before;  // of all ranks, where they are threads
-    Trace trace;
-    if (options.profile || !options.trace.empty()) {
-        TraceLog log(with.link);
-        executor->run_traced({with.seed, 0}, log);
-        trace = options.trace.empty() ? log.own() : log.all();
-    }
-    ConvTimes convolutions;
-    if (options.profile && options.tuning.tune) convolutions = time_convolutions(*executor, with, *tuning.table);
+    const Subject subject{entry.name, batch, choice, with, program, tuning, resident_before};
+    const Measured measured = measure(options, subject, session, *executor);
     if (!first) return;
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    const int64_t rss = static_cast<int64_t>(usage.ru_maxrss) * 1024;
-    if (options.profile) print_profile(output, trace.events, program.rank);
-    if (convolutions.count > 0)
-        output.line(
-            "convolutions: {:.2f} ms in the step, {:.2f} ms as the sum of the best measured alone with cold caches: {:.3f} times ({} of "
-            "them)",
-            convolutions.in_step * 1e3, convolutions.best_alone * 1e3, convolutions.in_step / convolutions.best_alone, convolutions.count);
-    if (!options.trace.empty()) write_file(options.trace, chrome_trace(trace).dump());
-    output.line(
-        "step {:.2f} ms (best {:.2f}, worst {:.2f}, {} steps): {:.1f} samples/s, {:.1f} GFLOP/s, {:.2f} GB/s of the bytes that must move",
-        median * 1e3, times.front() * 1e3, times.back() * 1e3, times.size() * static_cast<size_t>(group),
-        static_cast<double>(batch) / median, sum.work / median / 1e9, static_cast<double>(sum.bytes) / median / 1e9);
-    if (measured.joules) output.line("energy: {} in a step, all GPUs", energy_text(*measured.joules, *measured.watts));
-    if (choice.ranks > 1)
-        output.line("traffic: {:.2f} MB sent by each rank in a step ({})", static_cast<double>(sum.sent) / 1e6, options.traffic);
-    output.line("memory: {:.1f} MB planned, {:.1f} MB more resident than before, {:.1f} MB at most",
-                static_cast<double>(program.memory.arena_bytes + program.memory.state_bytes) / 1e6, static_cast<double>(growth) / 1e6,
-                static_cast<double>(rss) / 1e6);
-    std::optional<DeviceMemoryUse> device;
-    if (const auto* has = dynamic_cast<const HasDeviceMemory*>(&session.backend())) device = has->memory_use();
-    if (device)
-        output.line("device memory: {:.1f} MB allocated at most, {:.1f} MB of {:.1f} MB in use, libraries and driver included",
-                    static_cast<double>(device->allocated_most) / 1e6, static_cast<double>(device->in_use) / 1e6,
-                    static_cast<double>(device->total) / 1e6);
-    output.result({{"model", entry.name},
-                   {"batch", batch},
-                   {"threads", with.threads},
-                   {"ranks", choice.ranks},
-                   {"plan", text_of(choice)},
-                   {"backend", with.backend},
-                   {"dtype", name_of(program.dtype)},
-                   {"samples_per_s", static_cast<double>(batch) / median},
-                   {"step_ms", median * 1e3},
-                   {"best_ms", times.front() * 1e3},
-                   {"worst_ms", times.back() * 1e3},
-                   {"steps", times.size() * static_cast<size_t>(group)},
-                   {"joules", measured.joules ? Json(*measured.joules) : Json(nullptr)},
-                   {"watts", measured.watts ? Json(*measured.watts) : Json(nullptr)},
-                   {"energy_source", measured.energy_source},
-                   {"planned_bytes", program.memory.arena_bytes + program.memory.state_bytes},
-                   {"device_bytes", device ? Json(device->allocated_most) : Json(nullptr)},
-                   {"device_in_use_bytes", device ? Json(device->in_use) : Json(nullptr)},
-                   {"rss_bytes", rss},
-                   {"rss_growth_bytes", growth},
-                   {"gflop", sum.work / 1e9},
-                   {"moved_bytes", sum.bytes},
-                   {"sent_bytes", sum.sent},
-                   {"traffic", options.traffic},
-                   {"tuned", tuning.costs != nullptr},
-                   {"numerics", options.tuning.numerics},
-                   {"conv_ms", convolutions.in_step * 1e3},
-                   {"conv_best_alone_ms", convolutions.best_alone * 1e3}});
+    if (!options.trace.empty()) write_file(options.trace, chrome_trace(measured.trace).dump());
+    print(output, options, subject, measured);
+    output.result(document_of(options, subject, measured));
 }
 
 int bench_step(const BenchOptions& options) {

@@ -83,22 +83,37 @@ void warn_of_waste(const CaseResult& found, const Graph& graph, const Machine& m
         100 * share, found.what.ranks, found.what.ranks, found.what.batch, fmt::join(counts, " or "));
 }
 
+FreeSearch request_of(const FindArguments& arguments, const Machine& machine) {
+    FreeSearch request;
+    request.ranks = arguments.ranks.empty() ? free_counts(machine) : numbers<int>(arguments.ranks, "--ranks");
+    const int most = *std::max_element(request.ranks.begin(), request.ranks.end());
+    request.batches = arguments.batches.empty() ? std::vector<int64_t>{std::max(4, most)} : numbers<int64_t>(arguments.batches, "--batch");
+    request.micro_batches = numbers<int>(arguments.micro_batches, "--micro-batches");
+    request.options = {.memory = bytes_named(arguments.memory),
+                       .dtype = dtype_named(arguments.common.dtype),
+                       .threads = arguments.common.threads,
+                       .objective = objective_named(arguments.objective),
+                       .global_norm = arguments.batch_norm == "global"};
+    return request;
+}
+
+Json document_of(const std::vector<CaseResult>& cases) {
+    Json list = Json::array();
+    for (const CaseResult& c : cases)
+        list.push_back(
+            c.possible()
+                ? to_json(c.search, c.what)
+                : Json{{"ranks", c.what.ranks}, {"batch", c.what.batch}, {"micro_batches", c.what.micro_batches}, {"failure", c.failure}});
+    return list;
+}
+
 int find(const FindArguments& arguments) {
     const Output output(arguments.common.json);
     if (arguments.model.empty()) throw UsageError("plan: say which MODEL to plan for; `convoy show` lists them");
     const ModelSource entry = known_model(arguments.model);
     const PlanningMachine on = planning_machine(arguments.machine, arguments.common.threads);
-    const DType dtype = dtype_named(arguments.common.dtype);
-    FreeSearch request;
-    request.ranks = arguments.ranks.empty() ? free_counts(on.machine) : numbers<int>(arguments.ranks, "--ranks");
-    const int most = *std::max_element(request.ranks.begin(), request.ranks.end());
-    request.batches = arguments.batches.empty() ? std::vector<int64_t>{std::max(4, most)} : numbers<int64_t>(arguments.batches, "--batch");
-    request.micro_batches = numbers<int>(arguments.micro_batches, "--micro-batches");
-    request.options = {.memory = bytes_named(arguments.memory),
-                       .dtype = dtype,
-                       .threads = arguments.common.threads,
-                       .objective = objective_named(arguments.objective),
-                       .global_norm = arguments.batch_norm == "global"};
+    const FreeSearch request = request_of(arguments, on.machine);
+    const DType dtype = request.options.dtype;
     const bool several = request.ranks.size() * request.batches.size() * request.micro_batches.size() > 1;
     const Optimizer optimizer{.rule = {.rule = rule_named(arguments.optimizer)}};
     const MakeGraph make = [&](int64_t batch, int micro) {
@@ -128,16 +143,7 @@ int find(const FindArguments& arguments) {
         print(output, gains);
         document["what_if"] = to_json(gains);
     }
-    if (several) {
-        Json cases = Json::array();
-        for (const CaseResult& c : found.cases)
-            cases.push_back(c.possible() ? to_json(c.search, c.what)
-                                         : Json{{"ranks", c.what.ranks},
-                                                {"batch", c.what.batch},
-                                                {"micro_batches", c.what.micro_batches},
-                                                {"failure", c.failure}});
-        document["cases"] = cases;
-    }
+    if (several) document["cases"] = document_of(found.cases);
     if (!arguments.output.empty()) {
         write_file(arguments.output, to_json(best.search.best.plan).dump(1) + "\n");
         output.line("\nThe plan is in {}; edit it, look at it with `convoy plan show {} --plan {}`, train with it by --plan {}",

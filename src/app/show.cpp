@@ -79,55 +79,70 @@ std::string memory_text(const MemoryPlan& plan) {
                        bytes(plan.unshared_bytes), bytes(plan.state_bytes));
 }
 
-int show(const ShowOptions& options) {
-    const Output output(options.common.json);
-    if (options.model.empty()) return list_models(output);
-    const ModelSource entry = known_model(options.model);
-    const Session session(session_options(options.common));
-    const DType dtype = session.options().dtype;
-    const Mode mode = options.evaluation ? Mode::Evaluation : Mode::Training;
+Json to_json(const LayerRow& row) {
+    return {{"name", row.name},   {"kind", row.kind},  {"output", to_string(row.output)}, {"parameters", row.parameters},
+            {"flops", row.flops}, {"bytes", row.bytes}};
+}
 
-    ModelOptions shape = model_options(options.common, mode, 1);
-    const Model model = entry.make(shape);
-    require(shape.batch % options.micro_batches == 0, "{} micro-batches do not divide a batch of {}", options.micro_batches, shape.batch);
-    ModelOptions part = shape;
-    part.mode = Mode::Training;
-    part.batch /= options.micro_batches;
-    shape.mode = Mode::Evaluation;
-    const Optimizer optimizer{.rule = {.rule = rule_named(options.optimizer)}};
-    const Program training = session.compile(training_graph(entry.make(part), optimizer, {.micro_batches = options.micro_batches}));
-    const Program evaluation = session.compile(evaluation_graph(entry.make(shape)));
-
-    const auto rows = layers_of(model.graph, dtype);
-    LayerRow sum;
+Table table_of(const std::vector<LayerRow>& rows) {
     Table table({{"layer"},
                  {"kind"},
                  {"output"},
                  {"parameters", Table::Align::Right},
                  {"FLOP", Table::Align::Right},
                  {"moved", Table::Align::Right}});
-    Json layers = Json::array();
-    for (const LayerRow& row : rows) {
+    for (const LayerRow& row : rows)
         table.add({row.name, row.kind, to_string(row.output), row.parameters > 0 ? grouped(row.parameters) : "", short_number(row.flops),
                    short_bytes(row.bytes)});
-        layers.push_back({{"name", row.name},
-                          {"kind", row.kind},
-                          {"output", to_string(row.output)},
-                          {"parameters", row.parameters},
-                          {"flops", row.flops},
-                          {"bytes", row.bytes}});
+    return table;
+}
+
+LayerRow sum_of(const std::vector<LayerRow>& rows) {
+    LayerRow sum;
+    for (const LayerRow& row : rows) {
         sum.parameters += row.parameters;
         sum.flops += row.flops;
         sum.bytes += row.bytes;
     }
+    return sum;
+}
+
+// Both programs of a model, whichever is looked at: their memory is compared.
+struct Programs {
+    Program training, evaluation;
+};
+Programs compile_both(const ModelSource& entry, const ShowOptions& options, const ModelOptions& shape, const Session& session) {
+    require(shape.batch % options.micro_batches == 0, "{} micro-batches do not divide a batch of {}", options.micro_batches, shape.batch);
+    ModelOptions part = shape, whole = shape;
+    part.mode = Mode::Training;
+    part.batch /= options.micro_batches;
+    whole.mode = Mode::Evaluation;
+    const Optimizer optimizer{.rule = {.rule = rule_named(options.optimizer)}};
+    return {session.compile(training_graph(entry.make(part), optimizer, {.micro_batches = options.micro_batches})),
+            session.compile(evaluation_graph(entry.make(whole)))};
+}
+
+int show(const ShowOptions& options) {
+    const Output output(options.common.json);
+    if (options.model.empty()) return list_models(output);
+    const ModelSource entry = known_model(options.model);
+    const Session session(session_options(options.common));
+    const DType dtype = session.options().dtype;
+    const std::string mode = options.evaluation ? "evaluation" : "training";
+    const ModelOptions shape = model_options(options.common, options.evaluation ? Mode::Evaluation : Mode::Training, 1);
+    const Model model = entry.make(shape);
+    const auto [training, evaluation] = compile_both(entry, options, shape, session);
+    const Program& chosen = options.evaluation ? evaluation : training;
+
+    const auto rows = layers_of(model.graph, dtype);
+    const LayerRow sum = sum_of(rows);
     const WorkDepth cost = work_depth(model.graph);
     const double parallelism = cost.depth > 0 ? cost.work / cost.depth : 0;
     const Shape& input = model.graph.shape(model.graph.input("input"));
-    const Program& chosen = options.evaluation ? evaluation : training;
 
-    output.line("{}: {}; input {}, in {} mode, {} on backend {}\n", entry.name, entry.summary, to_string(input),
-                options.evaluation ? "evaluation" : "training", name_of(dtype), session.options().backend);
-    output.write(table.text());
+    output.line("{}: {}; input {}, in {} mode, {} on backend {}\n", entry.name, entry.summary, to_string(input), mode, name_of(dtype),
+                session.options().backend);
+    output.write(table_of(rows).text());
     output.line("\nparameters           {}", grouped(sum.parameters));
     output.line("forward pass         {}FLOP, moves {}", short_number(sum.flops) + (sum.flops < 999.5 ? " " : ""), short_bytes(sum.bytes));
     output.line("work and depth       {} multiply-adds and combining operations, the longest chain {} (activations not counted)",
@@ -137,11 +152,13 @@ int show(const ShowOptions& options) {
     output.line("memory, evaluation   {}", memory_text(evaluation.memory));
     if (options.program) output.write("\n" + listing(chosen));
 
+    Json layers = Json::array();
+    for (const LayerRow& row : rows) layers.push_back(to_json(row));
     Json document{{"model", entry.name},
                   {"input", to_string(input.slice(1))},
                   {"classes", model.classes},
                   {"batch", input[0]},
-                  {"mode", options.evaluation ? "evaluation" : "training"},
+                  {"mode", mode},
                   {"dtype", name_of(dtype)},
                   {"backend", session.options().backend},
                   {"layers", layers},
