@@ -6,41 +6,37 @@ namespace {
 
 enum AttributeType : int64_t { kFloat = 1, kInt = 2, kString = 3, kInts = 7 };
 
+// An attribute's name, its value as `write` puts it, and its type.
+template <class Fn>
+std::string attribute_message(std::string_view name, AttributeType type, const Fn& write) {
+    WireWriter w;
+    w.bytes(1, name);
+    write(w);
+    w.number(20, type);
+    return w.text();
+}
+
 }  // namespace
 
 Attributes& Attributes::integer(std::string_view name, int64_t value) {
-    WireWriter w;
-    w.bytes(1, name);
-    w.number(3, value);
-    w.number(20, kInt);
-    messages_.push_back(w.text());
+    messages_.push_back(attribute_message(name, kInt, [&](WireWriter& w) { w.number(3, value); }));
     return *this;
 }
 
 Attributes& Attributes::integers(std::string_view name, const std::vector<int64_t>& values) {
-    WireWriter w;
-    w.bytes(1, name);
-    for (const int64_t v : values) w.number(8, v);
-    w.number(20, kInts);
-    messages_.push_back(w.text());
+    messages_.push_back(attribute_message(name, kInts, [&](WireWriter& w) {
+        for (const int64_t v : values) w.number(8, v);
+    }));
     return *this;
 }
 
 Attributes& Attributes::real(std::string_view name, double value) {
-    WireWriter w;
-    w.bytes(1, name);
-    w.real(2, static_cast<float>(value));
-    w.number(20, kFloat);
-    messages_.push_back(w.text());
+    messages_.push_back(attribute_message(name, kFloat, [&](WireWriter& w) { w.real(2, static_cast<float>(value)); }));
     return *this;
 }
 
 Attributes& Attributes::text(std::string_view name, std::string_view value) {
-    WireWriter w;
-    w.bytes(1, name);
-    w.bytes(4, value);
-    w.number(20, kString);
-    messages_.push_back(w.text());
+    messages_.push_back(attribute_message(name, kString, [&](WireWriter& w) { w.bytes(4, value); }));
     return *this;
 }
 
