@@ -9,18 +9,14 @@ Needs nothing but Python's standard library; the event files are read by a reade
 import csv
 import json
 import struct
-import subprocess
-import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-CONVOY = ""
+import cli_testing
+from cli_testing import CliTest, convoy, newest_checkpoint
+from tensor_files import read_safetensors
+
 SMALL = ["--data", "synthetic", "--train-samples", "64", "--test-samples", "32", "--batch", "16", "--epochs", "2", "--threads", "1", "--log-every", "2"]
-
-
-def convoy(*arguments, timeout=120):
-    return subprocess.run([CONVOY, *map(str, arguments)], capture_output=True, text=True, timeout=timeout)
 
 
 def crc32c(data):
@@ -101,37 +97,27 @@ def doubles(data):
     return [v for (v,) in struct.iter_unpack("<d", data)]
 
 
-def safetensors(path):
-    data = Path(path).read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + size])
-    return {n: data[8 + size :][slice(*t["data_offsets"])] for n, t in header.items() if n != "__metadata__"}
-
-
 def newest_state(run):
-    return sorted(Path(run).glob("checkpoints/step-*"))[-1] / "state.safetensors"
+    return newest_checkpoint(run) / "state.safetensors"
 
 
-class OutputsTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.path = Path(self.directory.name)
+def newest_bytes(run):
+    """The bytes of every state of a run, by name."""
+    return {name: data for name, (_, _, data) in read_safetensors(newest_state(run)).items()}
 
-    def tearDown(self):
-        self.directory.cleanup()
 
-    def train(self, *arguments, run="run"):
-        done = convoy("train", "lenet5", *SMALL, "--run-dir", self.path / run, *arguments)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return self.path / run
+class OutputsTest(CliTest):
+    def trained(self, *arguments, run="run"):
+        self.succeeds("train", "lenet5", *SMALL, "--run-dir", self.dir / run, *arguments)
+        return self.dir / run
 
     def refuse(self, *arguments, naming):
-        done = convoy("train", "lenet5", *SMALL, "--run-dir", tempfile.mkdtemp(dir=self.path), *arguments)
+        done = convoy("train", "lenet5", *SMALL, "--run-dir", tempfile.mkdtemp(dir=self.dir), *arguments)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(naming, done.stderr)
 
     def test_the_table_says_what_the_lines_say(self):
-        run = self.train()
+        run = self.trained()
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         with open(run / "metrics.csv", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -141,15 +127,14 @@ class OutputsTest(unittest.TestCase):
                 self.assertEqual(row[name], value if isinstance(value, str) else json.dumps(value), name)
             self.assertTrue(all(row[name] == "" for name in row if name not in line))
         # Going on drops and repeats no row.
-        done = convoy("train", "--resume", run, "--epochs", "3")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.succeeds("train", "--resume", run, "--epochs", "3")
         with open(run / "metrics.csv", newline="") as file:
             more = list(csv.DictReader(file))
         self.assertEqual(more[: len(rows)], rows)
         self.assertEqual([r["step"] for r in more if r["kind"] == "epoch"], ["4", "8", "12"])
 
     def check_events(self, *ranks):
-        run = self.train("--tensorboard", "--freeze", "*.bias", *ranks)
+        run = self.trained("--tensorboard", "--freeze", "*.bias", *ranks)
         (file,) = run.glob("events.out.tfevents.*")
         found = events(file)
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -161,7 +146,7 @@ class OutputsTest(unittest.TestCase):
         self.assertEqual(len(images), 8)
         self.assertEqual((images[0][1], images[0][2]), (28, 28))
         self.assertTrue(images[0][4].startswith(b"\x89PNG"))
-        state = safetensors(newest_state(run))
+        state = newest_bytes(run)
         weights = {(step, tag): value for step, tag, kind, value in found if kind == "histogram"}
         learned = [n for n in state if not n.startswith("optimizer.") and n.endswith(".weight")]
         self.assertGreater(len(learned), 3)
@@ -181,22 +166,21 @@ class OutputsTest(unittest.TestCase):
 
     def test_event_files_of_ranks_hold_whole_parameters(self):
         self.check_events("--plan", "sample:2")
-        self.directory.cleanup()
+        self.temporary.cleanup()
         self.setUp()
         self.check_events("--plan", "zero", "--ranks", "2")
 
     def test_a_resumed_run_begins_a_new_event_file(self):
-        run = self.train("--tensorboard")
+        run = self.trained("--tensorboard")
         first = set(run.glob("events.out.tfevents.*"))
-        done = convoy("train", "--resume", run, "--epochs", "3", "--tensorboard")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.succeeds("train", "--resume", run, "--epochs", "3", "--tensorboard")
         (second,) = set(run.glob("events.out.tfevents.*")) - first
         self.assertIn((8, "", "restart", {1: 1}), events(second))
 
     def test_traces_of_all_ranks(self):
         for plan, ranks, queues in (("", 1, {"compute", "host"}), ("sample:2", 2, {"compute", "gradient", "host"})):
-            trace = self.path / f"trace{ranks}.json"
-            self.train("--trace", trace, "--trace-steps", "2", *(["--plan", plan] if plan else []), run=f"run{ranks}")
+            trace = self.dir / f"trace{ranks}.json"
+            self.trained("--trace", trace, "--trace-steps", "2", *(["--plan", plan] if plan else []), run=f"run{ranks}")
             document = json.loads(trace.read_text())
             complete = [e for e in document["traceEvents"] if e["ph"] == "X"]
             self.assertEqual({e["pid"] for e in complete}, set(range(ranks)))
@@ -209,36 +193,34 @@ class OutputsTest(unittest.TestCase):
             self.assertTrue(any(n.startswith("conv") or "conv" in n for n in names), names)
             if ranks > 1:
                 self.assertGreater(sum(e["args"]["sent"] for e in complete), 0)
-        done = convoy("bench", "step", "lenet5", "--batch", "8", "--seconds", "0.1", "--threads", "1", "--plan", "sample:2", "--trace", self.path / "b.json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual({e["pid"] for e in json.loads((self.path / "b.json").read_text())["traceEvents"]}, {0, 1})
+        self.succeeds("bench", "step", "lenet5", "--batch", "8", "--seconds", "0.1", "--threads", "1", "--plan", "sample:2", "--trace", self.dir / "b.json")
+        self.assertEqual({e["pid"] for e in json.loads((self.dir / "b.json").read_text())["traceEvents"]}, {0, 1})
 
     def test_transfer(self):
-        base = self.train(run="base")
-        state = safetensors(newest_state(base))
+        base = self.trained(run="base")
+        state = newest_bytes(base)
         weight = next(n for n in state if n.endswith(".weight") and not n.startswith("optimizer."))
         frozen, last = weight, [n for n in state if n.endswith(".weight") and not n.startswith("optimizer.")][-1]
-        run = self.train("--init", base, "--freeze", frozen, run="from-run")
-        now = safetensors(newest_state(run))
+        run = self.trained("--init", base, "--freeze", frozen, run="from-run")
+        now = newest_bytes(run)
         self.assertEqual(now[frozen], state[frozen])
         self.assertNotEqual(now[last], state[last])
         self.assertNotIn(f"optimizer.{frozen}.momentum", now)
         self.assertEqual(json.loads((run / "config.json").read_text())["freeze"], [frozen])
         # Another number of classes: the last layer begins anew.
-        done = convoy("train", "lenet5", *SMALL, "--run-dir", self.path / "other", "--classes", "7", "--init", newest_state(base))
+        done = convoy("train", "lenet5", *SMALL, "--run-dir", self.dir / "other", "--classes", "7", "--init", newest_state(base))
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("of another shape", done.stderr)
         head = [n for n in state if not n.startswith("optimizer.") and n in done.stderr]
         self.assertTrue(head, done.stderr)
         layer = head[0].rsplit(".", 1)[0]
-        self.train("--classes", "7", "--init", newest_state(base), "--skip", layer + ".*", run="new-head")
+        self.trained("--classes", "7", "--init", newest_state(base), "--skip", layer + ".*", run="new-head")
         self.refuse("--init", base, "--skip", "nothing.*", naming='matches "nothing.*"')
         self.refuse("--freeze", "nothing.*", naming='matches "nothing.*"')
         self.refuse("--freeze", "*", naming="all of them are frozen")
         self.refuse("--skip", "*", naming="there is no init")
-        self.refuse("--init", self.path / "missing", naming="there is no such file")
+        self.refuse("--init", self.dir / "missing", naming="there is no such file")
 
 
 if __name__ == "__main__":
-    CONVOY = sys.argv.pop(1)
-    unittest.main()
+    cli_testing.main(__doc__)

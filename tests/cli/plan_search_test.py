@@ -5,17 +5,13 @@
 """
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import unittest
 
-CONVOY = ""
+import cli_testing
+from cli_testing import convoy
+
 SMALL = ["--input", "3x32x32", "--classes", "10"]
-
-
-def convoy(*arguments, timeout=120):
-    return subprocess.run([CONVOY, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False)
 
 
 class PlanSearch(unittest.TestCase):
@@ -116,5 +112,4 @@ class PlanSearch(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    CONVOY = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    cli_testing.main(__doc__)

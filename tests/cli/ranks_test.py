@@ -14,8 +14,8 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-import cli_test
-from cli_test import CliTest, convoy
+import cli_testing
+from cli_testing import SMALL, CliTest, convoy
 
 MPIEXEC = None
 FULL = os.environ.get("CONVOY_TEST_FULL") == "1"
@@ -49,7 +49,7 @@ class RanksTest(CliTest):
     def mpirun(self, ranks, *arguments, timeout=100):
         if MPIEXEC is None:
             self.skipTest("this build has no MPI")
-        command = [MPIEXEC, "-n", ranks, cli_test.CONVOY, *arguments]
+        command = [MPIEXEC, "-n", ranks, cli_testing.CONVOY, *arguments]
         as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         crowded = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
         environment = {**os.environ, **as_root, **crowded}
@@ -126,7 +126,7 @@ class Training(RanksTest):
 
     def test_an_interrupt_stops_all_ranks(self):
         run = self.dir / "run"
-        command = [cli_test.CONVOY, "train", "lenet5", *cli_test.SMALL, "--run-dir", run, "--checkpoint-every", "20", "--train-samples", "8192", "--plan", "sample:2"]
+        command = [cli_testing.CONVOY, "train", "lenet5", *SMALL, "--run-dir", run, "--checkpoint-every", "20", "--train-samples", "8192", "--plan", "sample:2"]
         child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 30
         while not list((run / "checkpoints").glob("step-*")) and child.poll() is None and time.monotonic() < deadline:
@@ -137,7 +137,7 @@ class Training(RanksTest):
         self.assertEqual(errors.count("writing a checkpoint"), 1)
 
     def test_a_loss_that_is_not_finite(self):
-        self.refused(1, ["rank", "step", "the loss is"], "train", "lenet5", *cli_test.SMALL, "--lr", "1e30", "--run-dir", self.dir / "run", "--ranks", "2")
+        self.refused(1, ["rank", "step", "the loss is"], "train", "lenet5", *SMALL, "--lr", "1e30", "--run-dir", self.dir / "run", "--ranks", "2")
 
 
 class Checking(RanksTest):
@@ -201,7 +201,7 @@ class Plans(RanksTest):
         self.assertTrue(self.json("check", "lenet5", "--plan", self.dir / "plan.json", "--threads", "1", "--steps", "1")["pass"])
 
     def test_wrong_plans_are_refused_with_the_reason(self):
-        for command in (["plan", "show", "lenet5"], ["check", "lenet5"], ["train", "lenet5", *cli_test.SMALL, "--run-dir", self.dir / "r"]):
+        for command in (["plan", "show", "lenet5"], ["check", "lenet5"], ["train", "lenet5", *SMALL, "--run-dir", self.dir / "r"]):
             self.refused(1, ["sample:4", "4 ranks", "2"], *command, "--plan", "sample:4", "--ranks", "2")
             self.refused(1, ["--ranks"], *command, "--plan", "data")
             self.refused(1, ["hieght", 'did you mean "height"?'], *command, "--plan", "hieght:2")
@@ -230,8 +230,8 @@ class Launched(RanksTest):
 
     def test_train_and_eval(self):
         run = self.dir / "run"
-        self.succeeds("train", "lenet5", *cli_test.SMALL, "--dtype", "f64", "--log-every", "1", "--run-dir", self.dir / "one")
-        done = self.mpirun(2, "train", "lenet5", *cli_test.SMALL, "--dtype", "f64", "--log-every", "1", "--run-dir", run, "--plan", "height:2")
+        self.succeeds("train", "lenet5", *SMALL, "--dtype", "f64", "--log-every", "1", "--run-dir", self.dir / "one")
+        done = self.mpirun(2, "train", "lenet5", *SMALL, "--dtype", "f64", "--log-every", "1", "--run-dir", run, "--plan", "height:2")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("epoch 2/2  train loss"), 1)
         self.expect_same_curve(curve(self.dir / "one"), run)
@@ -244,15 +244,13 @@ class Launched(RanksTest):
             done = self.mpirun(2, "check", "lenet5", *arguments)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count(part), 1, done.stderr)
-        done = self.mpirun(2, "train", "lenet5", *cli_test.SMALL, "--lr", "1e30", "--run-dir", self.dir / "run")
+        done = self.mpirun(2, "train", "lenet5", *SMALL, "--lr", "1e30", "--run-dir", self.dir / "run")
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(done.stderr.count("the loss is"), 1, done.stderr)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    cli_test.CONVOY = str(Path(sys.argv.pop(1)).resolve())
+    cli_testing.take_program(__doc__)
     if len(sys.argv) > 1 and Path(sys.argv[1]).is_file():
         MPIEXEC = sys.argv.pop(1)
     unittest.main()

@@ -12,9 +12,9 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
-import cli_test
+import cli_testing
 import ranks_test
-from cli_test import SMALL
+from cli_testing import SMALL
 from ranks_test import RanksTest
 
 SMALL_STEP = ["lenet5", "--batch", "8", "--threads", "1"]
@@ -66,7 +66,7 @@ class TuneTest(RanksTest):
         self.assertNotIn("ignored", heard)
 
     def test_eight_at_once_spoil_nothing(self):
-        command = [cli_test.CONVOY, "tune", *SMALL_STEP, "--json", "-"]
+        command = [cli_testing.CONVOY, "tune", *SMALL_STEP, "--json", "-"]
         running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(8)]
         for process in running:
             out, err = process.communicate(timeout=120)
@@ -117,9 +117,7 @@ class TuneTest(RanksTest):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    cli_test.CONVOY = str(Path(sys.argv.pop(1)).resolve())
+    cli_testing.take_program(__doc__)
     if len(sys.argv) > 1 and Path(sys.argv[1]).is_file():
         ranks_test.MPIEXEC = sys.argv.pop(1)
     unittest.main()
