@@ -47,6 +47,16 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+    struct stat status {};
+    const bool there = ::stat(path_.c_str(), &status) == 0;
+    if (there && S_ISDIR(status.st_mode)) fail("cannot write {}: it is a directory", path_.string());
+    if (there && !S_ISREG(status.st_mode)) {
+        descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+        if (descriptor_ < 0) fail_on(path_, "write");
+        return;
+    }
+    std::error_code failed;
+    if (there && std::filesystem::is_symlink(path_, failed)) path_ = std::filesystem::canonical(path_);
     temporary_ = path_;
     temporary_ += fmt::format(".tmp{}", ::getpid());
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -56,7 +66,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
 AtomicFile::~AtomicFile() {
     if (descriptor_ < 0) return;
     ::close(descriptor_);
-    ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(std::string_view bytes) {
@@ -69,6 +79,12 @@ void AtomicFile::write(std::string_view bytes) {
 }
 
 void AtomicFile::commit() {
+    if (temporary_.empty()) {
+        const int descriptor = descriptor_;
+        descriptor_ = -1;
+        if (::close(descriptor) != 0) fail_on(path_, "write");
+        return;
+    }
     if (::fsync(descriptor_) != 0) fail_on(path_, "write");
     const int descriptor = descriptor_;
     descriptor_ = -1;
@@ -85,6 +101,14 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
     AtomicFile file(path);
     file.write(bytes);
     file.commit();
+}
+
+void expect_writable(const std::filesystem::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))
+        const AtomicFile probe(path);
+    else if (::access(path.c_str(), W_OK) != 0)
+        fail_on(path, "write");
 }
 
 void sync_directory(const std::filesystem::path& directory) {

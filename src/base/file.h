@@ -11,7 +11,9 @@ namespace convoy {
 std::string read_file(const std::filesystem::path& path);
 
 // A file being written under a temporary name beside its place. `commit` makes it durable and moves it into place in one step; without
-// it the temporary file is removed and the old file, if any, is untouched. Every failure (full disk, no permission) is an Error.
+// it the temporary file is removed and the old file, if any, is untouched. Where the path is a link, the file that it leads to is
+// replaced; a device or a pipe is written to as it is, because a rename would put a file in its place. Every failure (full disk, no
+// permission, a directory) is an Error.
 class AtomicFile {
   public:
     explicit AtomicFile(std::filesystem::path path);
@@ -23,12 +25,15 @@ class AtomicFile {
     void commit();
 
   private:
-    std::filesystem::path path_, temporary_;
+    std::filesystem::path path_, temporary_;  // no temporary file for a device or a pipe
     int descriptor_ = -1;
 };
 
 // Replaces `path` by `bytes`, atomically and durably.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Error when nothing can be written to `path`, for commands that work long before they write. A device or a pipe is not opened.
+void expect_writable(const std::filesystem::path& path);
 
 // Where measurements are kept between runs: $CONVOY_CACHE, or convoy/ in the user's cache directory. Not made here. Error when there is none.
 std::filesystem::path cache_directory();

@@ -1,5 +1,9 @@
 #include "base/file.h"
 
+#include <thread>
+
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -34,7 +38,41 @@ TEST_F(FileTest, WithoutCommitTheOldFileStays) {
     EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(FileTest, ALinkStaysAndTheFileBehindItIsReplaced) {
+    write_file(dir_ / "a", "old");
+    std::filesystem::create_symlink("a", dir_ / "link");
+    write_file(dir_ / "link", "new");
+    EXPECT_TRUE(std::filesystem::is_symlink(dir_ / "link"));
+    EXPECT_EQ(read_file(dir_ / "a"), "new");
+    EXPECT_EQ(entries(), 2u);
+}
+
+TEST_F(FileTest, APipeIsWrittenToAndNotReplaced) {
+    const auto pipe = dir_ / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    expect_writable(pipe);  // does not wait for a reader
+    std::string got;
+    std::thread reader([&] { got = read_file(pipe); });
+    write_file(pipe, "through");
+    reader.join();
+    EXPECT_EQ(got, "through");
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+    EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(FileTest, WhatCannotBeWrittenIsSaidBefore) {
+    expect_writable(dir_ / "new");
+    EXPECT_EQ(entries(), 0u);
+    write_file(dir_ / "a", "old");
+    expect_writable(dir_ / "a");
+    EXPECT_EQ(read_file(dir_ / "a"), "old");
+    EXPECT_THROW(expect_writable(dir_), Error);
+    EXPECT_THROW(expect_writable(dir_ / "missing" / "x"), Error);
+}
+
 TEST_F(FileTest, WhatCannotBeDoneIsAnError) {
+    EXPECT_THROW(write_file(dir_, "x"), Error);
+
     EXPECT_THROW(write_file("/dev/full/x", "x"), Error);
     EXPECT_THROW(read_file(dir_ / "missing"), Error);
     EXPECT_THROW(read_file(dir_), Error);
