@@ -14,4 +14,10 @@ Json parse_json(std::string_view text, const std::string& where) {
     return json;
 }
 
+std::string fault_of(const Json::exception& error) {
+    const std::string_view text = error.what();
+    const size_t end = text.find("] ");
+    return std::string(text.rfind("[json.exception.", 0) == 0 && end != std::string_view::npos ? text.substr(end + 2) : text);
+}
+
 }  // namespace convoy

@@ -14,4 +14,7 @@ inline constexpr int kMostJsonDepth = 64;
 // Error, beginning with `where`, when the text is no JSON or is nested deeper than kMostJsonDepth.
 Json parse_json(std::string_view text, const std::string& where);
 
+// What is wrong with a document that is JSON but not as expected, without the library's name and number for it.
+std::string fault_of(const Json::exception& error);
+
 }  // namespace convoy

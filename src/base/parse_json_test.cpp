@@ -24,5 +24,14 @@ TEST(ParseJson, refuses_what_is_none_and_what_is_too_deep) {
     }
 }
 
+TEST(ParseJson, FaultsAreSaidWithoutTheLibrarysNumbers) {
+    try {
+        Json::object().at("layers");
+        FAIL();
+    } catch (const Json::exception& e) {
+        EXPECT_EQ(fault_of(e), "key 'layers' not found");
+    }
+}
+
 }  // namespace
 }  // namespace convoy

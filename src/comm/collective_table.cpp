@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 
 namespace convoy {
 
@@ -108,7 +108,7 @@ CollectiveTable collective_table_from_json(const Json& json) {
         fail(
             "the table of collectives is not as expected (\"entries\", each with \"collective\", \"ranks\", \"nodes\", \"up_to_bytes\" and "
             "\"algorithm\"): {}",
-            e.what());
+            fault_of(e));
     }
     return table;
 }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 
 namespace convoy {
 
@@ -128,7 +128,7 @@ Distribution distribution_from_json(const Json& json) {
         d.partial = json.at("partial").get<std::vector<int>>();
         if (json.contains("halo")) d.halo = {dims_of(json["halo"].at("lo")), dims_of(json["halo"].at("hi"))};
     } catch (const Json::exception& e) {
-        fail("a distribution needs \"grid\", \"splits\" (each with \"dim\", \"axes\", \"cuts\") and \"partial\": {}", e.what());
+        fail("a distribution needs \"grid\", \"splits\" (each with \"dim\", \"axes\", \"cuts\") and \"partial\": {}", fault_of(e));
     }
     return d;
 }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 
 namespace convoy {
 
@@ -121,7 +121,7 @@ Grid grid_from_json(const Json& json) {
             grid.axes.push_back({axis.at("name"), whole_number(axis.at("size"), "the size of an axis")});
         for (const auto& rank : json.at("ranks")) grid.ranks.push_back(whole_number(rank, "a rank"));
     } catch (const Json::exception& e) {
-        fail("a grid needs \"axes\" (each with \"name\" and \"size\") and \"ranks\": {}", e.what());
+        fail("a grid needs \"axes\" (each with \"name\" and \"size\") and \"ranks\": {}", fault_of(e));
     }
     validate(grid);
     return grid;

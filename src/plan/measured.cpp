@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 
 namespace convoy {
 
@@ -75,7 +75,7 @@ KernelSample kernel_sample_from_json(const Json& json) {
         return s;
     } catch (const Json::exception& e) {
         fail("an entry of \"kernels\" needs \"kernel\", \"work\", \"bytes\", \"sizes\", \"threads\", \"busy\" and \"seconds\": {}",
-             e.what());
+             fault_of(e));
     }
 }
 
@@ -96,7 +96,7 @@ CollectiveSample collective_sample_from_json(const Json& json) {
         return s;
     } catch (const Json::exception& e) {
         fail("an entry of \"collectives\" needs \"collective\", \"algorithm\", \"link\", \"ranks\", \"bytes\" and \"seconds\": {}",
-             e.what());
+             fault_of(e));
     }
 }
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 
 namespace convoy {
 
@@ -110,7 +110,7 @@ Plan plan_from_json(const Json& json) {
             plan.layers.push_back(layer);
         }
     } catch (const Json::exception& e) {
-        fail("the plan is not as expected (\"grids\" and \"layers\", each entry with \"layers\" and \"grid\"): {}", e.what());
+        fail("the plan is not as expected (\"grids\" and \"layers\", each entry with \"layers\" and \"grid\"): {}", fault_of(e));
     }
     require(!plan.grids.empty(), "the plan has no grid");
     return plan;

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 
 namespace convoy {
 
@@ -15,13 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Json read_json(const fs::path& path) {
-    try {
-        return Json::parse(read_file(path));
-    } catch (const Json::exception& error) {
-        fail("{} is no JSON document: {}", path.string(), error.what());
-    }
-}
+Json read_json(const fs::path& path) { return parse_json(read_file(path), path.string()); }
 
 std::optional<Json> read_object_if_there(const fs::path& path) {
     if (!fs::exists(path)) return std::nullopt;
@@ -90,6 +84,7 @@ RunSources read_run(const fs::path& directory) {
 
 SimulationSources read_simulation(const fs::path& path) {
     require(fs::exists(path), "{} does not exist; expected the directory of a run, or a simulation", path.string());
+    require(!is_run(path), "{} is a run; expected a simulation, which `convoy simulate --output DIR` writes", path.string());
     const fs::path file = fs::is_directory(path) ? path / "simulation.json" : path;
     require(fs::exists(file), "{} is neither a run (it holds no config.json) nor a simulation (no simulation.json)", path.string());
     Json document = read_json(file);
