@@ -1,5 +1,6 @@
 #include "tensor/layout.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
@@ -65,10 +66,12 @@ int64_t bytes_of(const Shape& shape, DType type, const Layout& layout) {
 bool equivalent(const Shape& shape, const Layout& a, const Layout& b) {
     if (a == b) return true;
     if (!a.opaque.empty() || !b.opaque.empty() || !(padded_shape(shape, a) == padded_shape(shape, b))) return false;
-    // Offsets are sums over the dims of a term that depends on that dim's index alone, so it is enough to walk along each dim.
+    // Offsets are sums over the dims of a term that depends on that dim's index alone, so it is enough to walk along each dim; and one step past
+    // what both sizes of blocks divide, because from there on a term only grows by the same amount for every such stretch.
     Dims index = Dims::filled(shape.size(), 0);
     for (int d = 0; d < shape.size(); ++d) {
-        for (index[d] = 0; index[d] < shape[d]; ++index[d])
+        const int64_t end = std::min(shape[d], std::lcm(block_of(a, d), block_of(b, d)) + 1);
+        for (index[d] = 0; index[d] < end; ++index[d])
             if (element_offset(shape, a, index) != element_offset(shape, b, index)) return false;
         index[d] = 0;
     }

@@ -33,6 +33,8 @@ TEST(Layout, Equivalence) {
     EXPECT_FALSE(equivalent({8, 20, 1, 1}, Layout::plain(), blocked));
     EXPECT_FALSE(equivalent({8, 32, 2, 1}, Layout::plain(), last));
     EXPECT_FALSE(equivalent({8, 32, 3, 3}, last, blocked));
+    EXPECT_FALSE(equivalent({int64_t{1} << 40, 32, 3, 3}, last, blocked));  // at once, however large a dim is
+    EXPECT_TRUE(equivalent({int64_t{1} << 40, 16, 3, 3}, last, blocked));
 }
 
 TEST(Layout, EveryElementHasItsOwnPlace) {
