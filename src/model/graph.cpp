@@ -14,6 +14,16 @@ ValueId find(std::span<const NamedValue> list, std::string_view name) {
     return at == list.end() ? kNone : at->value;
 }
 
+// So many elements of a value that bytes and operations, and their sums over a network, can be counted in 64 bits.
+constexpr int64_t kMostElements = int64_t{1} << 48;
+
+bool is_countable(const Shape& shape) {
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return true;
+    int64_t count = 1;
+    return std::all_of(shape.begin(), shape.end(),
+                       [&](int64_t size) { return !__builtin_mul_overflow(count, size, &count) && count <= kMostElements; });
+}
+
 }  // namespace
 
 std::string_view name_of(Phase phase) {
@@ -22,6 +32,8 @@ std::string_view name_of(Phase phase) {
 }
 
 ValueId Graph::add_value(Value value) {
+    require(is_countable(value.type.shape), "\"{}\" would be {}, more than 2^48 elements; use a smaller batch or input", value.name,
+            to_string(value.type.shape));
     values_.push_back(std::move(value));
     return static_cast<ValueId>(values_.size() - 1);
 }
