@@ -50,7 +50,8 @@ Out value_of(Stored stored) {
     else if constexpr (std::is_same_v<Stored, Boolean>)
         return static_cast<Out>(stored.byte != 0);
     else if constexpr (std::is_same_v<Out, int32_t> && std::is_same_v<Stored, int64_t>)
-        return stored < 0 || stored > std::numeric_limits<int32_t>::max() ? -1 : static_cast<int32_t>(stored);
+        return stored < std::numeric_limits<int32_t>::min() || stored > std::numeric_limits<int32_t>::max() ? -1
+                                                                                                            : static_cast<int32_t>(stored);
     else
         return static_cast<Out>(stored);
 }
