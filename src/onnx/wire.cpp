@@ -102,7 +102,7 @@ bool WireReader::next(WireField& field) {
             field.value = bits;
             return true;
         }
-        default: fail("field {} has the unknown wire type {}", field.number, tag & 7);
+        default: fail("field {} has the unknown wire type {}: this is no ONNX model, or a damaged one", field.number, tag & 7);
     }
 }
 
