@@ -121,6 +121,15 @@ void require_valid(const Optimizer& optimizer) {
     size("clip_norm", optimizer.clip_norm);
 }
 
+// config.json holds these names, and JSON holds nothing else.
+void require_utf8(const char* what, const std::string& name) {
+    try {
+        Json(name).dump();
+    } catch (const Json::exception&) {
+        fail("{} \"{}\": expected a name in UTF-8, found other bytes; name it differently", what, name);
+    }
+}
+
 template <class T>
 void require_same(const char* name, const T& old, const T& now) {
     require(old == now, "cannot resume: {} is {} in the run, but {} was asked for", name, old, now);
@@ -143,6 +152,11 @@ void require_valid(const TrainConfig& c) {
     const auto positive = [](const char* name, int64_t value) { require(value >= 1, "{}: expected at least 1, found {}", name, value); };
     const auto natural = [](const char* name, int64_t value) { require(value >= 0, "{}: expected at least 0, found {}", name, value); };
     require(!c.model.empty(), "model: expected the name of a model, found none");
+    require_utf8("model", c.model);
+    require_utf8("data", c.data.name);
+    require_utf8("data directory", c.data.path);
+    require_utf8("init", c.init);
+    require_utf8("run directory", c.run_dir);
     natural("classes", c.classes);
     require_valid(c.data);
     require(c.skip.empty() || !c.init.empty(), "skip: there is no init whose tensors could be left out");
@@ -238,6 +252,10 @@ TrainConfig config_from_json(const Json& json, const std::string& where) {
 
 TrainConfig read_config(const std::filesystem::path& run_dir) {
     const auto path = run_dir / "config.json";
+    std::error_code failed;
+    require(std::filesystem::exists(run_dir, failed), "there is no run directory {}", run_dir.string());
+    require(std::filesystem::exists(path, failed), "{} is no run directory: it holds no config.json, which `convoy train` writes",
+            run_dir.string());
     return with_model_of_run(config_from_json(parse_json(read_file(path), path.string()), path.string()), run_dir);
 }
 
