@@ -5,6 +5,7 @@
 
 #include "app/table.h"
 #include "base/json.h"
+#include "plan/sizes.h"
 
 namespace convoy {
 
@@ -14,7 +15,6 @@ std::string ms(double seconds) {
     const double value = 1e3 * seconds;
     return value >= 1000 ? grouped(std::llround(value)) : fmt::format("{:.3g}", value);
 }
-std::string gib(int64_t bytes) { return fmt::format("{:.3g} GiB", static_cast<double>(bytes) / (1 << 30)); }
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 Json to_json(const ScoredPlan& plan) {
@@ -62,8 +62,8 @@ std::string summary(const SearchResult& result, const SearchCase& what) {
         else
             text += fmt::format("           data parallelism cannot be done: {}\n", result.data->failure);
     }
-    text += fmt::format("memory     {} of {} on the rank that uses most\n", gib(best.memory),
-                        result.memory_limit > 0 ? gib(result.memory_limit) : "an unknown amount");
+    text += fmt::format("memory     {} of {} on the rank that uses most\n", size_text(best.memory),
+                        result.memory_limit > 0 ? size_text(result.memory_limit) : "an unknown amount");
     text += fmt::format("limited by {}\n", limit_of(result));
     return text;
 }
@@ -73,7 +73,7 @@ void print(const Output& output, const SearchResult& result, size_t most) {
         {{"plan"}, {"step ms", Table::Align::Right}, {"waiting ms", Table::Align::Right}, {"memory", Table::Align::Right}, {"note"}});
     for (const ScoredPlan& plan : result.plans)
         plans.add({plan.name, plan.simulated ? ms(plan.seconds) : "", plan.simulated ? ms(plan.waiting_seconds) : "",
-                   plan.simulated ? gib(plan.memory) : "", plan.failure});
+                   plan.simulated ? size_text(plan.memory) : "", plan.failure});
     output.line("Plans that were simulated, the best of {} shape{} of grids ({}) among them:\n", result.grids, result.grids == 1 ? "" : "s",
                 result.exact ? "each searched exactly" : "searched by dynamic programming that keeps the best few thousand ways");
     output.write(plans.text());
@@ -145,7 +145,8 @@ void print(const Output& output, const FreeResult& result, Objective objective) 
         const ScoredPlan& best = c.search.best;
         table.add({grouped(c.what.ranks), grouped(c.what.batch), fmt::format("{}", c.what.micro_batches),
                    c.possible() ? best.name : c.failure, c.possible() ? ms(best.seconds) : "",
-                   c.possible() ? short_number(static_cast<double>(c.what.batch) / best.seconds) : "", c.possible() ? gib(best.memory) : "",
+                   c.possible() ? short_number(static_cast<double>(c.what.batch) / best.seconds) : "",
+                   c.possible() ? size_text(best.memory) : "",
                    i == result.best ? "best"
                    : c.possible()   ? fmt::format("{:.2f}x", c.score / result.cases[result.best].score)
                                     : ""});

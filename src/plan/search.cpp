@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "plan/search_dp.h"
 #include "plan/simulate.h"
+#include "plan/sizes.h"
 #include "program/plan_spec.h"
 
 namespace convoy {
@@ -165,7 +166,7 @@ class Searching {
             plan.activation_sent = s.slowest().activation_sent;
             plan.gradient_sent = s.slowest().gradient_sent;
             plan.fits = result_.memory_limit == 0 || plan.memory <= result_.memory_limit;
-            if (!plan.fits) plan.failure = fmt::format("needs {:.2f} GiB", static_cast<double>(plan.memory) / (1 << 30));
+            if (!plan.fits) plan.failure = fmt::format("needs {}", size_text(plan.memory));
         } catch (const Error& error) {
             plan.failure = error.what();
         }

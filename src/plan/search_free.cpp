@@ -4,14 +4,13 @@
 
 #include "base/error.h"
 #include "model/cost.h"
+#include "plan/sizes.h"
 
 namespace convoy {
 
 namespace {
 
 constexpr int kMostTimes = 64;  // more ranks than were asked for are tried up to so many times
-
-std::string gib(int64_t bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30)); }
 
 class Cases {
   public:
@@ -49,7 +48,7 @@ class Cases {
             result.score = score(best, objective_, machine_, what.ranks, what.batch);
             if (!best.fits)
                 result.failure = fmt::format("it does not fit at any split: a rank may use {}, and what needs least ({}) needs {}",
-                                             gib(result.search.memory_limit), best.name, gib(best.memory));
+                                             size_text(result.search.memory_limit), best.name, size_text(best.memory));
         } catch (const Error& error) {
             result.failure = error.what();
         }
@@ -66,21 +65,26 @@ class Cases {
             for (int micro = 2 * what.micro_batches; micro <= what.batch; micro *= 2) {
                 const CaseResult tried = search({what.batch, micro, what.ranks}, quick);
                 if (!tried.possible()) continue;
-                instead.push_back(fmt::format("--micro-batches {} ({})", micro, gib(tried.search.best.memory)));
+                instead.push_back(fmt::format("--micro-batches {} ({})", micro, size_text(tried.search.best.memory)));
                 break;
             }
             for (int64_t ranks = 2 * what.ranks; ranks <= int64_t{kMostTimes} * what.ranks && (seats_ < 0 || ranks <= seats_); ranks *= 2) {
                 const CaseResult tried = search({what.batch, what.micro_batches, static_cast<int>(ranks)}, quick);
                 if (!tried.possible()) continue;
-                instead.push_back(fmt::format("--ranks {} ({})", ranks, gib(tried.search.best.memory)));
+                instead.push_back(fmt::format("--ranks {} ({})", ranks, size_text(tried.search.best.memory)));
                 break;
             }
             for (int64_t batch = what.batch / 2; batch >= 1 && instead.empty(); batch /= 2) {
                 const CaseResult tried = search({batch, 1, what.ranks}, quick);
-                if (tried.possible()) instead.push_back(fmt::format("--batch {} ({})", batch, gib(tried.search.best.memory)));
+                if (tried.possible()) instead.push_back(fmt::format("--batch {} ({})", batch, size_text(tried.search.best.memory)));
             }
-            if (instead.empty())
-                instead.push_back(fmt::format("--memory {:.2f}GiB", static_cast<double>(last.search.best.memory) / (1 << 30)));
+            if (instead.empty()) instead.push_back(fmt::format("--memory {}", size_at_least(last.search.best.memory)));
+        } else if (what.batch % what.micro_batches != 0) {
+            int64_t fewer = std::min<int64_t>(what.micro_batches, what.batch), more = what.micro_batches;
+            while (what.batch % fewer != 0) --fewer;
+            while (more < what.batch && what.batch % more != 0) ++more;
+            instead.push_back(fmt::format("--micro-batches {}", fewer));
+            if (more <= what.batch) instead.push_back(fmt::format("--micro-batches {}", more));
         } else if (seats_ > 0 && what.ranks > seats_) {
             instead.push_back(fmt::format("--ranks {}", seats_));
         } else {
