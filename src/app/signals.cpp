@@ -19,7 +19,10 @@ std::atomic<size_t> notice_size{0};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void on_signal(int signal) {
-    if (stop_asked.exchange(true)) _exit(128 + signal);
+    if (stop_asked.exchange(true)) {
+        if (signal == SIGPIPE) return;  // every line that nobody reads brings one
+        _exit(128 + signal);
+    }
     caught = signal;
     // Nothing can be done here about a terminal that is gone.
     [[maybe_unused]] const auto written = write(STDERR_FILENO, notice_text.data(), notice_size);
@@ -29,7 +32,9 @@ void handle(void (*handler)(int)) {
     struct sigaction action {};
     action.sa_handler = handler;
     action.sa_flags = SA_RESTART;
-    for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+    for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaction(signal, &action, nullptr);
+    struct sigaction now {};
+    if (sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
 
 }  // namespace

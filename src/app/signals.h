@@ -6,7 +6,8 @@
 
 namespace convoy {
 
-// Catches SIGINT and SIGTERM while it lives. One at a time.
+// Catches SIGINT and SIGTERM while it lives, and what comes when a terminal (SIGHUP) or the reader of standard output (SIGPIPE) goes away. One at
+// a time.
 class StopSignals {
   public:
     // `notice` is written to standard error at the first signal; nothing when it is empty.

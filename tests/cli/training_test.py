@@ -135,6 +135,28 @@ class Training(CliTest):
         self.assertEqual(newest_checkpoint(run).name, f"step-{result['steps']:08}")
         self.json("train", "--resume", run, "--run-dir", run)
 
+    def test_a_terminal_that_goes_away_ends_with_a_checkpoint(self):
+        run = self.dir / "run"
+        child = self.start(run)
+        child.send_signal(signal.SIGHUP)
+        self.assertIn("writing a checkpoint", child.communicate(timeout=30)[1])
+        self.assertEqual(child.returncode, 129)
+        self.json("train", "--resume", run)
+
+    def test_a_reader_that_goes_away_ends_with_a_checkpoint(self):
+        run = self.dir / "run"
+        command = [CONVOY, "train", "lenet5", *SMALL, "--run-dir", str(run), "--train-samples", "4096", "--log-every", "1"]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        child.stdout.close()
+        errors = child.stderr.read()
+        child.stderr.close()
+        self.assertEqual(child.wait(timeout=30), 141, errors)
+        self.assertIn("writing a checkpoint", errors)
+        step = int(newest_checkpoint(run).name.split("-")[1])
+        self.assertTrue(0 < step < 512, step)
+        self.assertEqual(self.json("train", "--resume", run)["steps"], 512)
+
     def test_a_loss_that_is_not_finite(self):
         done = self.refused(1, ["step", "not finite"], "train", "lenet5", *SMALL, "--lr", "1e30", "--run-dir", self.dir / "run", "--json", "-")
         self.assertEqual(done.stdout, "")
