@@ -133,7 +133,11 @@ void ProgressDisplay::on_start(const TrainStart& start) {
                           start.data_workers == 1 ? "" : "s"));
     if (config.ranks > 1) print(plan_text(start));
     if (!config.run_dir.empty()) print(fmt::format("everything goes to {}", config.run_dir));
-    if (start.first_step > 0) print(fmt::format("going on after step {}", grouped(start.first_step)));
+    if (start.first_step > 0 && start.first_step < start.total_steps)
+        print(fmt::format("going on after step {}", grouped(start.first_step)));
+    if (start.first_step >= start.total_steps)
+        print(fmt::format("nothing is left to do: step {} was the last of {} epoch{}; --epochs says how many in all",
+                          grouped(start.first_step), config.epochs, config.epochs == 1 ? "" : "s"));
 }
 
 void ProgressDisplay::on_step(const StepReport& report) {

@@ -74,6 +74,9 @@ Json to_json(const MemoryPlan& plan) {
 
 std::string memory_text(const MemoryPlan& plan) {
     const auto bytes = [](int64_t count) { return short_bytes(static_cast<double>(count)); };
+    if (plan.arena_bytes > plan.unshared_bytes)
+        return fmt::format("{} for a step (scratch memory of kernels for the most part) and {} of state", bytes(plan.arena_bytes),
+                           bytes(plan.state_bytes));
     const double ratio = plan.unshared_bytes > 0 ? static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.unshared_bytes) : 1;
     return fmt::format("{} for a step ({:.2f} of the {} that it would be without reuse) and {} of state", bytes(plan.arena_bytes), ratio,
                        bytes(plan.unshared_bytes), bytes(plan.state_bytes));
