@@ -27,6 +27,7 @@ std::unique_ptr<Dataset> open(const ShowArguments& a, Split split, const Dataset
 
 int show(const ShowArguments& a) {
     const Output output(a.common.json);
+    expect_files({{"--output", a.output}, {"--json", a.common.json}}, {{"DATA", a.data}});
     const DataKind kind = dataset_kind(a.data);
     DatasetOptions options;
     options.classes = a.classes;
@@ -90,7 +91,7 @@ Command add_data_show(Parser& data) {
     parser->add_option("--output,-o", a->output, "Draw a sheet of samples into this PNG file")->option_text("FILE");
     allow_only(parser->add_option("--split", a->split, "Of which to draw samples: train or test (default: train)")->option_text("SPLIT"),
                {"train", "test"});
-    allow_whole(parser->add_option("--count", a->count, "Samples on the sheet (default: 24)")->option_text("N"), 1);
+    allow_whole(parser->add_option("--count", a->count, "Samples on the sheet (default: 24)")->option_text("N"), 1, 4096);
     allow_whole(parser->add_option("--classes", a->classes, "Classes (default: as the files say)")->option_text("K"), 1);
     parser->add_flag("--augmented", a->augmented, "Draw them as training sees them, with random crops and flips");
     parser->add_flag("--strict", a->strict, "Pictures that cannot be read are an error");

@@ -21,6 +21,7 @@ struct ExportArguments {
 
 int export_command(const ExportArguments& arguments) {
     const Output output(arguments.common.json);
+    expect_files({{"--output", arguments.output}, {"--json", arguments.common.json}}, {{"--weights", arguments.weights}});
     std::error_code ignored;
     const bool directory = std::filesystem::is_directory(arguments.what, ignored);
     if (directory && !arguments.weights.empty()) throw UsageError("export: weights are named twice; give RUN_DIR or --weights");

@@ -44,10 +44,19 @@ double norm_of(const std::vector<NamedTensor>& tensors) {
     return std::sqrt(sum);
 }
 
+// A loss can be finite where its gradient is not: a ReLU makes nothing of what is no number, but its input's factor in a product stays.
+void require_finite(const std::string& name, const Tensor& tensor) {
+    for (int64_t i = 0; i < tensor.numel(); ++i)
+        require(std::isfinite(element(tensor, i)), "the loss is finite, but the gradient of \"{}\" is not: element {} is {}", name, i,
+                element(tensor, i));
+}
+
 int grad(const GradOptions& options) {
     if (options.no_dropout && !options.training) throw UsageError("grad: --no-dropout is for --training; evaluation has no dropout");
     const Output output(options.common.json);
     const ModelSource entry = known_model(options.model);
+    expect_files({{"--output", options.output}, {"--json", options.common.json}},
+                 {{"--input-file", options.input}, {"--target", options.target}, {"--weights", options.weights}, {"MODEL", options.model}});
     FileInput input = read_input(options.input, entry, options.common, options.training ? Mode::Training : Mode::Evaluation);
     input.options.dropout = !options.no_dropout;
     const Model model = entry.make(input.options);
@@ -68,6 +77,7 @@ int grad(const GradOptions& options) {
     const double loss = element(executor->read(loss_slot), 0);
     const auto gradients = read_gradients(*executor, graph);
     const double norm = norm_of(gradients);
+    for (const auto& [name, tensor] : gradients) require_finite(name, tensor);
     const std::string mode = options.training ? "training" : "evaluation";
     write_safetensors(options.output, std::span<const NamedTensor>(gradients),
                       {{"model", entry.name}, {"mode", mode}, {"loss", fmt::format("{}", loss)}});

@@ -6,12 +6,20 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/json_fwd.h"
 
 namespace convoy {
+
+// A file that a command reads or writes, and the option that names it. No path and "-" are no file.
+struct NamedFile {
+    std::string option, path;
+};
+// Before the work: Error when a file cannot be written; UsageError when one would be written twice, or over one that is read.
+void expect_files(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read = {});
 
 class Output {
   public:

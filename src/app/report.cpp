@@ -75,6 +75,8 @@ ReportData data_of(const ReportOptions& options) {
 
 int report(const ReportOptions& options) {
     const Output output(options.common.json);
+    expect_files({{"--output", options.output}, {"--json", options.common.json}},
+                 {{"RUN_OR_SIMULATION", options.source}, {"--predicted", options.predicted}});
     ReportData data = data_of(options);
     require(!parts_of(data).empty(), "{} holds nothing to draw yet: no line of metrics, no trace, no plan", options.source);
     sign(data);
@@ -154,6 +156,7 @@ Command add_report(Parser& program) {
         "  convoy report simulation");
     const auto options = std::make_shared<ReportOptions>();
     parser->add_option("RUN_OR_SIMULATION", options->source, "The directory of a run or of a simulation, or the document of one")
+        ->option_text(" ")
         ->required();
     parser->add_option("--output", options->output, "The page (default: report.html in the run directory)")->option_text("PAGE.HTML");
     parser->add_option("--predicted", options->predicted, "A simulation to lay beside the run")->option_text("SIMULATION");
@@ -169,10 +172,12 @@ Command add_watch(Parser& program) {
              "  convoy watch runs/demo\n"
              "  convoy watch runs/demo --port 9000");
     const auto options = std::make_shared<WatchOptions>();
-    parser->add_option("RUN_DIR", options->directory, "The directory of a run")->required();
-    allow_whole(parser->add_option("--port", options->server.port, "Where to listen; 0: any port that is free")->capture_default_str(), 0,
-                65535);
-    parser->add_option("--host", options->server.host, "Address to listen on; 0.0.0.0 lets other machines in")->capture_default_str();
+    parser->add_option("RUN_DIR", options->directory, "The directory of a run")->option_text(" ")->required();
+    allow_whole(
+        parser->add_option("--port", options->server.port, "Where to listen; 0: any port that is free (default: 8620)")->option_text("P"),
+        0, 65535);
+    parser->add_option("--host", options->server.host, "Address to listen on; 0.0.0.0 lets other machines in (default: 127.0.0.1)")
+        ->option_text("IP");
     return {parser, [options] { return watch(*options); }};
 }
 

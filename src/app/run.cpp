@@ -23,6 +23,8 @@ struct RunOptions {
 int run(const RunOptions& options) {
     const Output output(options.common.json);
     const ModelSource entry = known_model(options.model);
+    expect_files({{"--output", options.output}, {"--json", options.common.json}},
+                 {{"--input-file", options.input}, {"--weights", options.weights}, {"MODEL", options.model}});
     const FileInput input = read_input(options.input, entry, options.common, Mode::Evaluation);
     Session session(session_options(options.common));
     const auto executor = session.load(entry.make(input.options).graph);

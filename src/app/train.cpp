@@ -228,6 +228,7 @@ std::shared_ptr<const Costs> costs_for(const TrainConfig& given, bool resume, Li
 
 int train_command(const TrainArguments& arguments, const std::string& program, Ranks& ranks) {
     const Output output(arguments.common.json, !ranks.leads());
+    if (ranks.leads()) expect_files({{"--trace", arguments.trace}, {"--json", arguments.common.json}}, {{"--init", arguments.values.init}});
     const TrainConfig config = shared_configuration(arguments, ranks, output);
     const StopSignals signals(ranks.leads() ? "finishing this step, writing a checkpoint (again to quit at once)" : "");
     TrainStart start;
