@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <sstream>
+#include <system_error>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -52,35 +54,70 @@ std::vector<std::string> option_names(const CLI::App& parser) {
     return names;
 }
 
-std::string unknown_command(const CLI::App& program, const std::string& word) {
+std::vector<std::string> command_names(const CLI::App& of) {
     std::vector<std::string> names;
-    for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
-    return fmt::format("unknown command \"{}\"{} The commands are {}; `convoy --help` says more", word,
-                       nearest(word, names).empty() ? "." : did_you_mean(word, names), fmt::join(names, ", "));
+    for (const CLI::App* command : of.get_subcommands([](const CLI::App*) { return true; })) names.push_back(command->get_name());
+    return names;
 }
+
+// The command that was chosen, down to the last word that named one: `bench step`.
+struct Chosen {
+    const CLI::App* command;
+    std::string path;  // "bench step"; nothing for the program itself
+
+    std::string prefix() const { return path.empty() ? "" : path + ": "; }
+    std::string help() const { return fmt::format("`convoy {}{}--help`", path, path.empty() ? "" : " "); }
+};
+
+Chosen chosen_of(const CLI::App& program) {
+    Chosen chosen{&program, ""};
+    while (!chosen.command->get_subcommands().empty()) {
+        chosen.command = chosen.command->get_subcommands().front();
+        chosen.path += (chosen.path.empty() ? "" : " ") + chosen.command->get_name();
+    }
+    return chosen;
+}
+
+std::string unknown_command(const Chosen& in, const std::string& word) {
+    const auto names = command_names(*in.command);
+    return fmt::format("{}unknown command \"{}\"{} The commands are {}; {} says more", in.prefix(), word,
+                       nearest(word, names).empty() ? "." : did_you_mean(word, names), fmt::join(names, ", "), in.help());
+}
+
+// A word that was taken for an argument but resembles a command: `plan shw resnet18`.
+std::string meant_command(const Chosen& in) {
+    const auto names = command_names(*in.command);
+    for (const CLI::Option* option : in.command->get_options([](const CLI::Option* o) { return o->get_positional(); }))
+        for (const std::string& word : option->results())
+            if (const std::string name = nearest(word, names); !name.empty())
+                return fmt::format("; did you mean \"{} {}\"?", in.path, name);
+    return "";
+}
+
+bool is_flag(const std::string& word) { return word.rfind('-', 0) == 0; }
 
 // The parser's own message says neither what was meant nor, when something required is missing as well, what it did not know.
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
-    const auto chosen = program.get_subcommands();
+    const Chosen chosen = chosen_of(program);
+    const CLI::App& command = *chosen.command;
     const auto unknown = program.remaining(true);
-    if (chosen.empty()) {
-        const auto word = std::find_if(unknown.begin(), unknown.end(), [](const std::string& w) { return w.rfind('-', 0) != 0; });
-        if (word != unknown.end()) return unknown_command(program, *word);
-        if (!unknown.empty()) return fmt::format("unknown option {}; `convoy --help` lists the commands", unknown.front());
-        return fmt::format("{}; `convoy --help` lists the commands", error.what());
+    if (&command == &program || command.get_require_subcommand_min() > 0) {
+        const auto word = std::find_if_not(unknown.begin(), unknown.end(), is_flag);
+        if (word != unknown.end()) return unknown_command(chosen, *word);
+        if (unknown.empty())
+            return fmt::format("{}say which of {}; {} says what each does", chosen.prefix(), fmt::join(command_names(command), ", "),
+                               chosen.help());
     }
-    const CLI::App& command = *chosen.front();
-    const auto flag = std::find_if(unknown.begin(), unknown.end(), [](const std::string& w) { return w.rfind('-', 0) == 0; });
+    const auto flag = std::find_if(unknown.begin(), unknown.end(), is_flag);
     std::string text = error.what();
     if (flag != unknown.end()) {
         const std::string name = flag->substr(0, flag->find('='));
         const std::string meant = nearest(name, option_names(command));
-        text =
-            fmt::format("{}: unknown option {}{}", command.get_name(), name, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+        text = fmt::format("{}unknown option {}{}", chosen.prefix(), name, meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
     } else if (!unknown.empty()) {
-        text = fmt::format("{}: unexpected argument \"{}\"", command.get_name(), unknown.front());
+        text = fmt::format("{}unexpected argument \"{}\"{}", chosen.prefix(), unknown.front(), meant_command(chosen));
     }
-    return fmt::format("{}{} `convoy {} --help` lists the options", text, text.back() == '?' ? "" : ";", command.get_name());
+    return fmt::format("{}{} {} lists the options", text, text.back() == '?' ? "" : ";", chosen.help());
 }
 
 int run_command(const std::vector<Command>& commands) {
@@ -96,6 +133,10 @@ int run_command(const std::vector<Command>& commands) {
         return report(fmt::format("internal error, please report it together with the command: {}", e.what()), kFailed);
     } catch (const std::bad_alloc&) {
         return report("not enough memory; a smaller --batch, or --micro-batches, needs less", kFailed);
+    } catch (const std::filesystem::filesystem_error& e) {
+        return report(fmt::format("{}: {}", e.path1().string(), e.code().message()), kFailed);
+    } catch (const std::system_error& e) {
+        return report(fmt::format("the system refuses: {}", e.what()), kFailed);
     } catch (const std::exception& e) {
         return report(fmt::format("internal error, please report it together with the command: {}", e.what()), kFailed);
     }

@@ -219,7 +219,8 @@ Command add_bench_comm(Parser& group) {
         ->add_option("--algorithms", options->algorithms,
                      "Which (default: all that there are); auto alone measures what training would take now")
         ->delimiter(',');
-    parser->add_option("--seconds", options->seconds, "Time spent on each algorithm and size")->capture_default_str();
+    allow_real(parser->add_option("--seconds", options->seconds, "Time spent on each algorithm and size (default: 0.2)")->option_text("S"),
+               {.low = 0, .high = 3600});
     parser->add_flag("--no-save", options->no_save, "Do not keep the winners for later runs");
     describe(*parser,
              "Time the traffic between ranks.\n"

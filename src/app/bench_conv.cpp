@@ -245,19 +245,21 @@ Command add_bench_conv(Parser& group) {
     std::vector<std::string> directions = kDirections;
     directions.emplace_back("all");
     auto* direction = parser->add_option("--direction", options->direction, "forward, input, weight or all (default: all)");
-    allow_only(direction, directions);
+    allow_only(direction->option_text("WHICH"), directions);
     parser->add_option("--algorithm", options->algorithms, "Only these, such as im2col,onednn-direct:last (default: all but the reference)")
         ->option_text("A,..");
     parser->add_flag("--warm", options->warm, "Leave in the caches what the run before left there (default: empty them)");
     parser->add_flag("--no-errors", options->no_errors, "Do not compare with double precision, which takes longer than measuring");
     describe(*parser,
-             "Times every convolution algorithm of the cpu backend on a convolution, forwards and backwards: time, operations of the "
-             "definition per "
-             "second and their share of what a large matrix product reaches, operations that the algorithm itself takes, its extra memory, "
-             "its error "
-             "against double precision relative to the result's norm, and why an algorithm refuses.",
-             "convoy bench conv n16c64h56w56f64k3s1p1\nconvoy bench conv n2c16d32h32w32f32k3s1p1 --direction weight --threads 1\n"
-             "convoy bench conv --model vgg16 --batch 4 --algorithm im2col,kn2row-gemm --json vgg.json");
+             "Time every convolution algorithm of the cpu backend.\n"
+             "Forwards and backwards: time, operations of the definition per second and their share of what a large matrix product "
+             "reaches,\n"
+             "operations that the algorithm itself takes, its extra memory, its error against double precision relative to the result's "
+             "norm,\n"
+             "and why an algorithm refuses.",
+             "  convoy bench conv n16c64h56w56f64k3s1p1\n"
+             "  convoy bench conv n2c16d32h32w32f32k3s1p1 --direction weight --threads 1\n"
+             "  convoy bench conv --model vgg16 --batch 4 --algorithm im2col,kn2row-gemm --json vgg.json");
     return {parser, [options] {
                 const auto specs = specs_of(*options);
                 const Output output(options->common.json);

@@ -81,8 +81,8 @@ Command add_bench_data(Parser& group) {
     allow_whole(parser->add_option("--resize", a->resize, "As for `train`")->option_text("R"), 1);
     allow_whole(parser->add_option("--batch", a->batch, "Samples in a batch (default: 64)")->option_text("B"), 1);
     allow_whole(parser->add_option("--data-workers", a->workers, "Threads (default: all cores that the process may use)")->option_text("N"),
-                1);
-    allow_whole(parser->add_option("--seed", a->common.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0);
+                1, kMostThreads);
+    allow_whole(parser->add_option("--seed", a->common.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0, kMostWhole);
     allow_real(parser->add_option("--seconds", a->seconds, "How long to measure (default: 5)")->option_text("S"),
                {.low = 0, .high = 3600, .open = true});
     parser->add_flag("--strict", a->strict, "A picture that cannot be read is an error");

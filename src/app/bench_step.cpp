@@ -301,6 +301,7 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
 int bench_step(const BenchOptions& options) {
     return run_with_ranks(options.ranks, [&](Ranks& ranks) {
         const Output output(options.common.json, !ranks.leads());
+        if (ranks.leads()) expect_files({{"--trace", options.trace}, {"--json", options.common.json}});
         const PlanChoice choice = choose_plan(options.ranks, ranks);
         SessionOptions with = session_options(options.common);
         with.threads = threads_for(options.common, ranks, choice.ranks);
@@ -322,21 +323,27 @@ Command add_bench_step(Parser& group) {
     add_common(*parser, options->common, "32");
     add_rank_options(*parser, options->ranks);
     add_tuning(*parser, options->tuning);
-    allow_only(
-        parser->add_option("--traffic", options->traffic, "Traffic between ranks: beside the computation, serial, or none (wrong results)")
-            ->capture_default_str(),
-        {"beside", "serial", "none"});
-    parser->add_option("--seconds", options->seconds, "Measure for this long")->capture_default_str();
-    allow_whole(parser->add_option("--group", options->group, "Look at the clock after so many steps (default: 10 on a GPU, else 1)"), 1);
+    allow_only(parser
+                   ->add_option("--traffic", options->traffic,
+                                "Traffic between ranks: beside the computation, serial, or none, with wrong results (default: beside)")
+                   ->option_text("HOW"),
+               {"beside", "serial", "none"});
+    allow_real(parser->add_option("--seconds", options->seconds, "Measure for this long (default: 5)")->option_text("S"),
+               {.low = 0, .high = 86400});
+    allow_whole(parser->add_option("--group", options->group, "Look at the clock after so many steps (default: 10 on a GPU, else 1)")
+                    ->option_text("K"),
+                1);
     parser->add_flag("--profile", options->profile, "Say where the time goes, by kind of instruction");
     parser->add_option("--trace", options->trace, "Write one step of all ranks as a trace that Chrome's tracing page opens")
         ->option_text("FILE");
     describe(*parser,
-             "Times the training step (forward, backward, momentum update) of a model on random data: the median, the best and the worst "
-             "step, what was computed and moved, and memory.",
-             "convoy bench step resnet50 --batch 8 --threads 2\nconvoy bench step lenet5 --batch 64 --profile\n"
-             "convoy bench step vgg16 --batch 4 --threads 1 --tune --profile\n"
-             "convoy bench step resnet50 --batch 16 --ranks 2 --plan sample:2 --threads 1");
+             "Time the training step of a model.\n"
+             "Forward, backward and momentum update on random data: the median, the best and the worst step, what was computed and moved, "
+             "and memory.",
+             "  convoy bench step resnet50 --batch 8 --threads 2\n"
+             "  convoy bench step lenet5 --batch 64 --profile\n"
+             "  convoy bench step vgg16 --batch 4 --threads 1 --tune --profile\n"
+             "  convoy bench step resnet50 --batch 16 --ranks 2 --plan sample:2 --threads 1");
     return {parser, [options] { return bench_step(*options); }};
 }
 

@@ -4,7 +4,7 @@
 namespace convoy {
 
 Parser& add_data(Parser& program) {
-    Parser* group = program.add_subcommand("data", "Look at datasets");
+    Parser* group = program.add_subcommand("data", "Look at datasets, and make some to try things on.");
     group->require_subcommand(1, 1);
     return *group;
 }

@@ -1,4 +1,5 @@
 // `data make`: sets to try things on, with a real signal to learn. Every sample depends on the seed and its number alone.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <exception>
@@ -31,7 +32,7 @@ namespace fs = std::filesystem;
 struct MakeArguments {
     CommonOptions common;
     std::string kind, path;
-    int64_t train = 0, test = 0, size = 0, channels = 1, quality = 90;
+    int64_t train = 0, test = 0, size = 0, channels = 0, quality = 0;  // 0: as usual
     uint64_t seed = 1;
     int threads = 0;
 };
@@ -56,7 +57,8 @@ Kind shapes(const MakeArguments& arguments, int64_t size) {
     require_valid(options);
     Kind kind{.train = 600, .test = 150, .size = size};
     for (const std::string_view name : kShapeClasses) kind.folders.emplace_back(name);
-    kind.write = [options, quality = static_cast<int>(arguments.quality)](const fs::path& split, int64_t number, uint64_t index) {
+    kind.write = [options, quality = arguments.quality > 0 ? static_cast<int>(arguments.quality) : 90](const fs::path& split,
+                                                                                                       int64_t number, uint64_t index) {
         const size_t shape = static_cast<size_t>(number) % kShapeClasses.size();
         const Pixels pixels = make_shape(options, shape, index);
         write_file(numbered(split / kShapeClasses[shape], number / static_cast<int64_t>(kShapeClasses.size()), "jpg"),
@@ -66,7 +68,7 @@ Kind shapes(const MakeArguments& arguments, int64_t size) {
 }
 
 Kind fields(const MakeArguments& arguments, int64_t size) {
-    const FieldOptions options{.size = size, .channels = arguments.channels, .seed = arguments.seed};
+    const FieldOptions options{.size = size, .channels = std::max<int64_t>(1, arguments.channels), .seed = arguments.seed};
     require_valid(options);
     Kind kind{.train = 192, .test = 48, .size = size};
     kind.write = [options](const fs::path& split, int64_t number, uint64_t index) {
@@ -148,6 +150,10 @@ int64_t bytes_under(const fs::path& path) {
 
 int data_make(const MakeArguments& arguments) {
     const Output output(arguments.common.json);
+    if (arguments.channels > 0 && arguments.kind != "fields")
+        throw UsageError(fmt::format("--channels is for fields; how many {} have is fixed", arguments.kind));
+    if (arguments.quality > 0 && arguments.kind != "shapes")
+        throw UsageError(fmt::format("--quality is for shapes, which are JPEG files; {} are HDF5", arguments.kind));
     const Kind kind = kind_named(arguments);
     const fs::path root = arguments.path;
     require_empty(root);
@@ -184,7 +190,7 @@ Command add_data_make(Parser& group) {
     const auto arguments = std::make_shared<MakeArguments>();
     MakeArguments& a = *arguments;
     describe(*parser,
-             "Makes a dataset with a real signal to learn, with a train and a test split.\n"
+             "Make a dataset with a real signal to learn, with a train and a test split.\n"
              "  shapes  pictures of a ball, a box or a cone, as JPEG files in a folder for each class\n"
              "  fields  3D Gaussian random fields (HDF5); four numbers that shape their power spectrum are to be found\n"
              "  cells   3D volumes (HDF5) with a class for every voxel: background, cell, nucleus\n"
@@ -202,8 +208,8 @@ Command add_data_make(Parser& group) {
         1);
     allow_whole(parser->add_option("--channels", a.channels, "Of fields: ages of the same waves (default: 1)")->option_text("C"), 1);
     allow_whole(parser->add_option("--quality", a.quality, "Of shapes: JPEG's, 1 to 100 (default: 90)")->option_text("Q"), 1, 100);
-    parser->add_option("--seed", a.seed, "(default: 1)")->option_text("N");
-    allow_whole(parser->add_option("--threads", a.threads, "(default: all cores)")->option_text("N"), 1);
+    allow_whole(parser->add_option("--seed", a.seed, "(default: 1)")->option_text("N"), 0, kMostWhole);
+    allow_whole(parser->add_option("--threads", a.threads, "(default: all cores)")->option_text("N"), 1, kMostThreads);
     add_json(*parser, a.common);
     return {parser, [arguments] { return data_make(*arguments); }};
 }

@@ -175,7 +175,7 @@ Command add_eval(Parser& program) {
     allow_whole(parser->add_option("--resize", arguments->resize, "Short side of pictures before the centre crop")->option_text("R"), 1);
     allow_whole(
         parser->add_option("--data-workers", arguments->data_workers, "Threads of each rank that read and decode ahead")->option_text("N"),
-        1);
+        1, kMostThreads);
     parser->add_flag("--strict", arguments->strict, "A picture that cannot be read is an error, instead of being skipped");
     add_weights(*parser, arguments->weights);
     parser->add_option("--checkpoint", arguments->checkpoint, "The directory of a run (its newest checkpoint) or of a checkpoint")

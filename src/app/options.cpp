@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "app/machine.h"
 #include "app/parser.h"
@@ -28,7 +29,8 @@ void allow_whole(Option* option, int64_t low, int64_t high) {
     option->check([low, high](const std::string& text) {
         const bool digits = !text.empty() && text.size() <= 18 && text.find_first_not_of("0123456789") == std::string::npos;
         if (digits && std::stoll(text) >= low && std::stoll(text) <= high) return std::string();
-        const std::string most = high < std::numeric_limits<int64_t>::max() ? fmt::format(" and at most {}", high) : "";
+        const bool too_large = text.size() > 9 && text.find_first_not_of("0123456789") == std::string::npos;
+        const std::string most = high < kMany || too_large ? fmt::format(" and at most {}", high) : "";
         return fmt::format("expected a whole number of at least {}{}, found \"{}\"", low, most, text);
     });
 }
@@ -60,7 +62,7 @@ void add_common(Parser& parser, CommonOptions& options, const std::string& batch
     add_json(parser, options);
     auto* threads =
         parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)");
-    allow_whole(threads->option_text("T"), 1);
+    allow_whole(threads->option_text("T"), 1, kMostThreads);
     std::vector<std::string> backends;
     for (const BackendStatus& status : backend_statuses()) backends.push_back(status.name);
     auto* backend = parser.add_option("--backend", options.backend, "reference, cpu or cuda (default: the best that is ready)");
@@ -73,7 +75,7 @@ void add_common(Parser& parser, CommonOptions& options, const std::string& batch
                                 "the next (default: 0)")
                     ->option_text("N"),
                 0);
-    allow_whole(parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0);
+    allow_whole(parser.add_option("--seed", options.seed, "Seed of all random numbers (default: 1)")->option_text("S"), 0, kMostWhole);
     parser.add_option("--input", options.input, "Shape of one input, such as 3x64x64 (default: the model's own)")
         ->option_text("SHAPE")
         ->check(shape_fault);
@@ -127,7 +129,10 @@ std::string best_backend(DType dtype) {
 
 SessionOptions session_options(const CommonOptions& options) {
     const DType dtype = dtype_named(options.dtype);
-    return {.backend = options.backend.empty() ? best_backend(dtype) : options.backend,
+    const std::string backend = options.backend.empty() ? best_backend(dtype) : options.backend;
+    if (options.device > 0 && backend != "cuda")
+        throw UsageError(fmt::format("--device says {}, which of the GPUs to use; the {} backend uses none", options.device, backend));
+    return {.backend = backend,
             .dtype = dtype,
             .threads = options.threads > 0 ? options.threads : usable_cores(),
             .device = options.device,
@@ -146,7 +151,11 @@ ModelSource known_model(const std::string& name) {
     try {
         return open_model(name);
     } catch (const Error& e) {
-        throw UsageError(fmt::format("{}; `convoy show` lists the models", e.what()));
+        std::error_code failed;
+        const char* const is = std::filesystem::is_directory(name, failed) ? " (it is a directory)"
+                               : std::filesystem::exists(name, failed)     ? " (it is a file, but not an .onnx file)"
+                                                                           : "";
+        throw UsageError(fmt::format("{}{}; `convoy show` lists the models", e.what(), is));
     }
 }
 

@@ -48,8 +48,12 @@ Option* add_micro_batches(Parser& parser, int& micro_batches);
 void describe(Parser& parser, const std::string& purpose, const std::string& examples);
 // Refuses a value of the option that is not one of these, with a suggestion.
 void allow_only(Option* option, const std::vector<std::string>& known);
-// Refuses what is not a whole number from `low` to `high`.
-void allow_whole(Option* option, int64_t low, int64_t high = std::numeric_limits<int64_t>::max());
+// Refuses what is not a whole number from `low` to `high`. A thousand million of anything is more than any machine has, and fits an int;
+// numbers that may be larger (seeds, bytes) say so.
+inline constexpr int64_t kMany = 1'000'000'000, kMostWhole = 999'999'999'999'999'999;
+void allow_whole(Option* option, int64_t low, int64_t high = kMany);
+// Threads of one process: more are a slip of the finger.
+inline constexpr int kMostThreads = 4096;
 // Refuses what is not a number from `low` to `high`; with `open`, `low` itself too.
 struct RealRange {
     double low, high = std::numeric_limits<double>::max();

@@ -32,6 +32,7 @@ Option* Option::delimiter(char c) {
 }
 
 Option* Option::expected(int fewest, int most) {
+    may_be_bare_ = fewest == 0;
     option_->expected(fewest, most);
     return this;
 }
@@ -52,7 +53,12 @@ Option* Parser::wrap(CLI::Option* option) { return &options_.emplace_back(option
 
 template <class T>
 Option* Parser::add_option(const std::string& name, T& value, const std::string& help) {
-    return wrap(app_.add_option(name, value, help));
+    Option* const option = wrap(app_.add_option(name, value, help));
+    // Nothing, as an unset variable of the shell gives, would pass for an option that was not given.
+    option->check([option](const std::string& text) {
+        return std::string(text.empty() && !option->may_be_bare_ ? "expected something, found an empty text" : "");
+    });
+    return option;
 }
 
 template Option* Parser::add_option(const std::string&, int&, const std::string&);

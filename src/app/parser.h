@@ -36,6 +36,7 @@ class Option {
   private:
     friend class Parser;
     CLI::Option* option_;
+    bool may_be_bare_ = false;  // stands without a value too
 };
 
 class Parser {

@@ -53,7 +53,7 @@ int64_t bytes_named(const std::string& text) {
     const std::vector<std::pair<std::string, double>> units{{"", 1},         {"B", 1},    {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
                                                             {"TiB", 0x1p40}, {"KB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
     const auto known = std::find_if(units.begin(), units.end(), [&](const auto& u) { return u.first == unit; });
-    if (end == text.c_str() || known == units.end() || !std::isfinite(value) || value <= 0)
+    if (end == text.c_str() || known == units.end() || !std::isfinite(value) || value * known->second < 1 || value * known->second > 0x1p60)
         throw UsageError(fmt::format("--memory: expected a size such as 16GiB, found \"{}\"", text));
     return static_cast<int64_t>(value * known->second);
 }
@@ -111,6 +111,7 @@ int find(const FindArguments& arguments) {
     const Output output(arguments.common.json);
     if (arguments.model.empty()) throw UsageError("plan: say which MODEL to plan for; `convoy show` lists them");
     const ModelSource entry = known_model(arguments.model);
+    expect_files({{"--output", arguments.output}, {"--json", arguments.common.json}}, {{"--machine", arguments.machine.machine}});
     const PlanningMachine on = planning_machine(arguments.machine, arguments.common.threads);
     const FreeSearch request = request_of(arguments, on.machine);
     const DType dtype = request.options.dtype;

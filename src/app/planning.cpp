@@ -6,7 +6,7 @@
 #include "app/options.h"
 #include "app/parser.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 #include "base/suggest.h"
 #include "plan/roofline_target.h"
 
@@ -15,11 +15,13 @@ namespace convoy {
 void add_machine_options(Parser& parser, MachineOptions& options, bool required) {
     parser
         .add_option("--machine", options.machine,
-                    fmt::format("A file made by `convoy profile` or by hand, or one of {}", fmt::join(machine_presets(), ", ")))
+                    fmt::format("A file made by `convoy profile` or by hand, or one of {}{}", fmt::join(machine_presets(), ", "),
+                                required ? "" : " (default: this machine, where it was profiled, else cpu10g)"))
         ->option_text("FILE|NAME")
         ->required(required);
-    parser.add_option("--network", options.network, "The link between nodes, by its name in the machine (default: the machine's own)");
-    allow_whole(parser.add_option("--per-node", options.per_node, "Ranks on a node (default: one for each device)"), 1);
+    parser.add_option("--network", options.network, "The link between nodes, by its name in the machine (default: the machine's own)")
+        ->option_text("LINK");
+    allow_whole(parser.add_option("--per-node", options.per_node, "Ranks on a node (default: one for each device)")->option_text("N"), 1);
 }
 
 namespace {
@@ -33,9 +35,7 @@ Machine read_machine(const std::string& text) {
         return machine_preset(text);
     }
     try {
-        return machine_from_json(Json::parse(read_file(text)));
-    } catch (const Json::exception& e) {
-        fail("the machine file \"{}\" is not JSON: {}", text, e.what());
+        return machine_from_json(parse_json(read_file(text), "its text"));
     } catch (const Error& e) {
         fail("the machine file \"{}\": {}", text, e.what());
     }
@@ -49,8 +49,8 @@ Machine load_machine(const MachineOptions& options) {
         std::vector<std::string> names;
         for (const LinkKind& l : machine.links) names.push_back(l.name);
         const auto at = std::find(names.begin(), names.end(), options.network);
-        require(at != names.end(), "the machine \"{}\" has no link \"{}\"; there are {}", machine.name, options.network,
-                fmt::join(names, ", "));
+        require(at != names.end(), "the machine \"{}\" has no link \"{}\"; there are {}{}", machine.name, options.network,
+                fmt::join(names, ", "), did_you_mean(options.network, names));
         machine.network = static_cast<int>(at - names.begin());
     }
     // Fewer ranks than devices on a node: where cores are divided so, the hosts are parts of one board.

@@ -18,7 +18,7 @@
 #include "app/ranks.h"
 #include "app/table.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/parse_json.h"
 #include "comm/measure.h"
 #include "exec/share.h"
 #include "exec/traffic.h"
@@ -287,13 +287,14 @@ int profile(const ProfileOptions& options) {
     const double seconds_each = 0.15;
     return run_with_ranks(options.ranks, [&](Ranks& ranks) {
         const Output output(options.common.json, !ranks.leads());
+        if (ranks.leads()) expect_files({{"--output", options.output}, {"--json", options.common.json}});
         Machine machine;
         if (ranks.launched() > 0) {
             if (ranks.leads()) {
                 require(std::filesystem::exists(options.output),
                         "there is no {} to add the link \"{}\" to; run `convoy profile` on one machine first", options.output,
                         options.link);
-                machine = machine_from_json(Json::parse(read_file(options.output)));
+                machine = machine_from_json(parse_json(read_file(options.output), options.output));
             }
             ranks.run(ranks.launched(), [&](Link* link) {
                 require(link != nullptr, "a link is between ranks: start at least 2");
@@ -336,7 +337,7 @@ Command add_profile(Parser& program) {
         "  mpirun -n 2 --host a,b convoy profile --link ethernet --output machine.json");
     const auto options = std::make_shared<ProfileOptions>();
     add_json(*parser, options->common);
-    parser->add_option("--backend", options->common.backend, "The backend whose kernels are measured (default: cpu)");
+    parser->add_option("--backend", options->common.backend, "The backend whose kernels are measured (default: cpu)")->option_text("NAME");
     parser->add_option("--models", options->models, "MODEL[:BATCH[:INPUT]]")->delimiter(',')->capture_default_str();
     parser->add_option("--plans", options->plans, "How steps are cut: sample, height, depth, width, channel@x, channel@y, or a preset")
         ->delimiter(',')

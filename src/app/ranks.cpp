@@ -33,6 +33,12 @@ class LocalRanks : public Ranks {
     int on_this_node(int ranks) const override { return ranks; }
     void run(int ranks, const std::function<void(Link*)>& body) override {
         if (ranks == 1) return body(nullptr);
+        constexpr int kMost = 1024;
+        if (ranks > kMost)
+            throw UsageError(
+                fmt::format("{} ranks are too many for one process, whose threads they would be; expected at most {}; more "
+                            "run as processes of their own, under mpirun",
+                            ranks, kMost));
         ThreadWorld world(ranks);
         const CollectiveTable table = known_table(setting_of(world.rank(0)));
         run_ranks(world, [&](Transport& transport) {
@@ -100,8 +106,8 @@ void add_plan_options(Parser& parser, RankOptions& options) {
         .add_option("--plan", options.plan,
                     "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, "
                     "channel, filter), data, "
-                    "spatial, hybrid-fc, zero, auto (found for this machine), or a JSON file (default: data)")
-        ->option_text("SPEC|FILE|auto");
+                    "spatial, hybrid-fc, zero, or a JSON file such as `convoy plan` writes (default: data)")
+        ->option_text("SPEC|FILE");
     add_rank_count(parser, options);
 }
 
@@ -142,8 +148,11 @@ std::unique_ptr<Transport> meet_others(const RankOptions& options, const LinkOpt
     if (options.rank < 0 || options.ranks < 1)
         throw UsageError("--rendezvous needs --ranks, how many processes there are, and --rank, which of them this is (from 0)");
     if (options.rank >= options.ranks) throw UsageError(fmt::format("--rank says {}, but --ranks only {}", options.rank, options.ranks));
-    return make_socket_transport(
-        {.file = options.rendezvous, .rank = options.rank, .size = options.ranks, .address = options.address, .limit = link.limit});
+    return make_socket_transport({.file = options.rendezvous,
+                                  .rank = options.rank,
+                                  .size = options.ranks,
+                                  .address = options.address.empty() ? "127.0.0.1" : options.address,
+                                  .limit = link.limit});
 }
 
 }  // namespace
@@ -153,6 +162,8 @@ int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>&
                            .devices = device_transport_named(options.transport)};
     if (options.rank >= 0 && options.rendezvous.empty())
         throw UsageError("--rank needs --rendezvous, the file by which the processes meet");
+    if (!options.address.empty() && options.rendezvous.empty())
+        throw UsageError("--address needs --rendezvous, the file by which the processes meet");
     if (!options.rendezvous.empty()) return run_launched(meet_others(options, link), link, command);
     if (launched_size()) return run_launched(make_mpi_transport(), link, command);
     LocalRanks ranks(link);

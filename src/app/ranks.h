@@ -22,7 +22,7 @@ struct RankOptions {
     std::string transport = "auto";  // between GPUs
     std::string rendezvous;          // a file by which processes find each other; empty: no such processes
     int rank = -1;                   // of this process, then
-    std::string address = "127.0.0.1";
+    std::string address;             // empty: 127.0.0.1
 };
 void add_rank_count(Parser& parser, RankOptions& options);
 void add_hang_timeout(Parser& parser, RankOptions& options);

@@ -55,24 +55,28 @@ struct Point {
 std::string spec_for(const std::string& spec, int ranks) {
     const size_t star = spec.find(":*");
     if (star == std::string::npos) return spec;
-    int others = 1;
+    int64_t others = 1;
     for (size_t at = 0; (at = spec.find(':', at)) != std::string::npos; ++at)
-        if (at != star) others *= std::max(1, std::atoi(spec.c_str() + at + 1));
-    if (ranks % others != 0)
-        throw UsageError(fmt::format("--plan {}: {} ranks cannot be divided by {}; the nearest numbers that can are {} and {}", spec, ranks,
-                                     others, std::max(1, ranks / others) * others, (ranks / others + 1) * others));
+        if (at != star) others = std::min(kMany, others * std::clamp<int64_t>(std::atoll(spec.c_str() + at + 1), 1, kMany));
+    if (ranks % others != 0) {
+        const int64_t below = ranks / others * others;
+        throw UsageError(fmt::format("--plan {}: {} ranks cannot be divided by {}; the nearest that can is {}", spec, ranks, others,
+                                     below > 0 ? fmt::format("{} or {}", below, below + others) : fmt::format("{}", others)));
+    }
     std::string text = spec;
     return text.replace(star, 2, fmt::format(":{}", ranks / others));
 }
 
-std::map<Rank, double> slowdowns(const std::vector<std::string>& list) {
+std::map<Rank, double> slowdowns(const SimulateArguments& arguments) {
+    const int most = *std::max_element(arguments.ranks.begin(), arguments.ranks.end());
     std::map<Rank, double> result;
-    for (const std::string& text : list) {
+    for (const std::string& text : arguments.slow) {
         char* end = nullptr;
         const long rank = std::strtol(text.c_str(), &end, 10);
         const double factor = *end == ':' ? std::strtod(end + 1, &end) : 0;
         if (*end != '\0' || rank < 0 || !(factor >= 0.01 && factor <= 1e6))
             throw UsageError(fmt::format("--slow: \"{}\" is no straggler; expected RANK:FACTOR, such as 3:1.5", text));
+        if (rank >= most) throw UsageError(fmt::format("--slow: \"{}\" names rank {}, but the ranks are 0 to {}", text, rank, most - 1));
         result[static_cast<Rank>(rank)] = factor;
     }
     return result;
@@ -137,7 +141,7 @@ Point simulate_point(const Setting& setting, int ranks, bool timeline) {
                                 {.threads = arguments.common.threads,
                                  .noise = arguments.noise,
                                  .seed = arguments.common.seed,
-                                 .slowdown = slowdowns(arguments.slow),
+                                 .slowdown = slowdowns(arguments),
                                  .timeline = timeline});
     if (timeline && !arguments.directory.empty())
         write_simulated_step(arguments.directory, {.subject = {.model = arguments.model,
@@ -210,11 +214,14 @@ void print(const Output& output, const std::vector<Point>& points, bool weak) {
         const ClassResult& slow = p.simulation.slowest();
         const double gain = p.samples_per_second() / first->samples_per_second();
         const auto ms = [](double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); };
-        table.add({grouped(p.ranks), grouped(p.batch), ms(p.simulation.step_seconds), fmt::format("{:.4g}", p.samples_per_second()),
+        const auto energy = [](double joules) {
+            return joules < 999.5 ? fmt::format("{:.3g} J", joules) : fmt::format("{:.3g} kJ", joules / 1e3);
+        };
+        table.add({grouped(p.ranks), grouped(p.batch), ms(p.simulation.step_seconds), short_number(p.samples_per_second()),
                    fmt::format("{:.2f}", gain), fmt::format("{:.0f} %", 100 * gain * first->ranks / p.ranks), ms(slow.compute_seconds),
                    ms(slow.waiting_seconds), short_bytes(static_cast<double>(p.memory)),
                    short_bytes(static_cast<double>(slow.activation_sent + slow.gradient_sent)),
-                   p.simulation.joules > 0 ? fmt::format("{:.3g} J", p.simulation.joules) : "", p.limit});
+                   p.simulation.joules > 0 ? energy(p.simulation.joules) : "", p.limit});
     }
     output.write(table.text());
     output.line(
@@ -279,8 +286,9 @@ Json print_work(const Setting& setting) {
 
 int simulate_command(const SimulateArguments& arguments) {
     const Output output(arguments.common.json);
-    for (const int r : arguments.ranks)
-        if (r < 1) throw UsageError(fmt::format("--ranks: {} is no number of ranks; expected 1 or more, such as 1,2,4", r));
+    slowdowns(arguments);
+    expect_files({{"--trace", arguments.trace}, {"--picture", arguments.picture}, {"--json", arguments.common.json}},
+                 {{"--machine", arguments.machine.machine}});
     const Machine machine = load_machine(arguments.machine);
     if (!arguments.directory.empty()) open_simulation_directory(arguments.directory);
     const Setting setting{arguments, machine, output};
@@ -317,6 +325,9 @@ int simulate_command(const SimulateArguments& arguments) {
                   {"points", Json::array()}};
     for (const Point& p : points) document["points"].push_back(to_json(p));
     if (!arguments.directory.empty()) write_file(std::filesystem::path(arguments.directory) / "simulation.json", document.dump(1) + "\n");
+    if (!arguments.picture.empty()) output.line("The scaling curves are in {}", arguments.picture);
+    if (!arguments.trace.empty()) output.line("The timeline of the last line is in {}", arguments.trace);
+    if (!arguments.directory.empty()) output.line("`convoy report {}` makes a page of what is in it", arguments.directory);
     output.result(document);
     return 0;
 }
@@ -340,15 +351,22 @@ Command add_simulate(Parser& program) {
     parser->add_option("--plan", arguments->plan, "How ranks share the work, as `train` takes it; auto is searched for at every point")
         ->option_text("SPEC|FILE|auto")
         ->capture_default_str();
-    parser->add_option("--ranks", arguments->ranks, "Numbers of ranks")->delimiter(',')->capture_default_str();
+    allow_whole(parser->add_option("--ranks", arguments->ranks, "How many ranks, or several numbers of them (default: 1,2,4,8)")
+                    ->delimiter(',')
+                    ->option_text("R[,R...]"),
+                1);
     parser->add_flag("--weak", arguments->weak, "--batch is for each rank: the work grows with the ranks");
     parser->add_flag("--layers", arguments->layers, "Work, depth and average parallelism of every layer");
-    allow_real(parser->add_option("--noise", arguments->noise, "Standard deviation of every computation's time, relative (with --seed)"),
-               {.low = 0, .high = 2});
-    parser->add_option("--slow", arguments->slow, "Stragglers: RANK:FACTOR")->delimiter(',');
-    parser->add_option("--trace", arguments->trace, "Write the last point's timeline as a trace that Chrome's tracing page opens");
+    allow_real(
+        parser
+            ->add_option("--noise", arguments->noise, "Standard deviation of every computation's time, relative (with --seed; default: 0)")
+            ->option_text("X"),
+        {.low = 0, .high = 2});
+    parser->add_option("--slow", arguments->slow, "Stragglers, such as 3:1.5")->delimiter(',')->option_text("RANK:FACTOR[,...]");
+    parser->add_option("--trace", arguments->trace, "Write the last point's timeline as a trace that Chrome's tracing page opens")
+        ->option_text("FILE");
     parser->add_option("--output", arguments->directory, "Keep all that `convoy report` draws in this directory")->option_text("DIR");
-    parser->add_option("--picture", arguments->picture, "Draw the scaling curves (PNG)");
+    parser->add_option("--picture", arguments->picture, "Draw the scaling curves (PNG)")->option_text("FILE.PNG");
     add_optimizer(*parser, arguments->optimizer);
     add_common(*parser, arguments->common, "32 or one for each rank; with --weak 4 for each rank");
     return {parser, [arguments] { return simulate_command(*arguments); }};

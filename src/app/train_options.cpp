@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "app/auto_plan.h"
 #include "app/parser.h"
 
 namespace convoy {
@@ -32,6 +33,10 @@ class Adder {
         arguments_.changes.emplace_back(option, std::move(change));
     }
 
+    void idle_where(const Option* option, std::function<std::string(const TrainConfig&)> why) {
+        arguments_.idle.emplace_back(option, std::move(why));
+    }
+
   private:
     Parser& parser_;
     TrainArguments& arguments_;
@@ -58,7 +63,7 @@ void add_data(Adder& adder, TrainArguments& a) {
     allow_whole(adder.add("--data-workers", data.workers, "N",
                           "Threads of each rank that read and decode ahead (default: as many as compute for pictures in files, else 1)",
                           [&](TrainConfig& c) { c.data.workers = data.workers; }),
-                1);
+                1, kMostThreads);
     adder.flag("--strict", a.strict, "A picture that cannot be read ends the run, instead of being skipped",
                [](TrainConfig& c) { c.data.strict = true; });
     const auto limit = [](TrainConfig& c, int64_t DataConfig::*most, int64_t DataConfig::*made, int64_t count) {
@@ -177,6 +182,29 @@ double usual_rate(Rule rule) {
     return 0.01;
 }
 
+// What would be ignored in silence.
+void add_idle(Parser& parser, Adder& adder, TrainArguments& a) {
+    adder.idle_where(parser.get_option("--momentum"), [](const TrainConfig& c) {
+        const Rule rule = c.optimizer.rule.rule;
+        const bool used = rule == Rule::Momentum || rule == Rule::Nesterov || rule == Rule::RmsProp || rule == Rule::Lars;
+        return used ? "" : fmt::format("--momentum is for momentum, nesterov, rmsprop and lars; the optimizer is {}", name_of(rule));
+    });
+    for (const char* name : {"--step-epochs", "--gamma"})
+        adder.idle_where(parser.get_option(name), [name](const TrainConfig& c) {
+            return c.schedule.decay == Decay::Step ? "" : fmt::format("{} is for --schedule step, which was not asked for", name);
+        });
+    adder.idle_where(parser.get_option("--data-dir"), [](const TrainConfig& c) {
+        return c.data.name == "mnist" ? "" : fmt::format("--data-dir is for --data mnist; the data are {}", c.data.name);
+    });
+    adder.idle_where(parser.get_option("--trace-steps"), [&a](const TrainConfig&) {
+        return std::string(a.trace.empty() ? "--trace-steps is for --trace, which was not asked for" : "");
+    });
+    for (const char* name : {"--machine", "--network", "--per-node"})
+        adder.idle_where(parser.get_option(name), [name, &a](const TrainConfig&) {
+            return is_auto(a.ranks.plan) ? "" : fmt::format("{} is for --plan auto, which was not asked for", name);
+        });
+}
+
 }  // namespace
 
 std::shared_ptr<TrainArguments> add_train_options(Parser& parser) {
@@ -197,8 +225,16 @@ std::shared_ptr<TrainArguments> add_train_options(Parser& parser) {
     add_outputs(parser, a);
     add_common_changes(parser, adder, a);
     add_rank_options(parser, a.ranks);
+    parser.get_option("--plan")
+        ->option_text("SPEC|FILE|auto")
+        ->description(
+            "How ranks share the work: sample:4, sample:2,height:2, channel:4@x, ... (any of sample, depth, height, width, channel, "
+            "filter), "
+            "data, spatial, hybrid-fc, zero, auto (found for --machine or this one), or a JSON file such as `convoy plan` writes (default: "
+            "data)");
     add_tuning_changes(parser, adder, a);
     add_machine_options(parser, a.machine, false);
+    add_idle(parser, adder, a);
     return arguments;
 }
 
@@ -216,6 +252,8 @@ std::string resumed_directory(const TrainArguments& arguments) {
 void apply(const TrainArguments& arguments, const Ranks& ranks, TrainConfig& config) {
     for (const auto& [option, change] : arguments.changes)
         if (option->count() > 0) change(config);
+    for (const auto& [option, why] : arguments.idle)
+        if (const std::string fault = option->count() > 0 ? why(config) : ""; !fault.empty()) throw UsageError(fault);
     RankOptions wanted = arguments.ranks;
     const int asked = ranks.launched() > 0 ? ranks.launched() : wanted.ranks;
     if (wanted.plan.empty() && (asked == 0 || asked == config.ranks)) {

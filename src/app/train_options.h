@@ -34,6 +34,8 @@ struct TrainArguments {
 
     // In the order in which they are to be applied; those whose option was given.
     std::vector<std::pair<const Option*, std::function<void(TrainConfig&)>>> changes;
+    // Options that would do nothing beside the others, and what to say of them when they were given: nothing where they do something.
+    std::vector<std::pair<const Option*, std::function<std::string(const TrainConfig&)>>> idle;
 };
 
 std::shared_ptr<TrainArguments> add_train_options(Parser& parser);

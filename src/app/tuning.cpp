@@ -50,7 +50,7 @@ void add_limits(Parser& parser, TuningArguments& arguments) {
     allow_whole(
         parser.add_option("--workspace-limit", arguments.workspace_limit, "Most scratch memory of any one kernel (default: no limit)")
             ->option_text("BYTES"),
-        0);
+        0, kMostWhole);
 }
 
 void add_tuning(Parser& parser, TuningArguments& arguments) {

@@ -145,7 +145,7 @@ class Training(CliTest):
 
     def test_a_reader_that_goes_away_ends_with_a_checkpoint(self):
         run = self.dir / "run"
-        command = [CONVOY, "train", "lenet5", *SMALL, "--run-dir", str(run), "--train-samples", "4096", "--log-every", "1"]
+        command = [cli_testing.CONVOY, "train", "lenet5", *SMALL, "--run-dir", str(run), "--train-samples", "4096", "--log-every", "1"]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         child.stdout.readline()
         child.stdout.close()
