@@ -167,7 +167,7 @@ TEST(Report, RefusesWhatIsNoRun) {
     folder.write("metrics.jsonl", "");
     EXPECT_EQ(read_report(folder.path()).notes.size(), 1U);
     folder.write("trace.json", "{");
-    EXPECT_NE(error_of(read).find("trace.json is no JSON document"), std::string::npos) << error_of(read);
+    EXPECT_NE(error_of(read).find("trace.json: expected JSON"), std::string::npos) << error_of(read);
     EXPECT_NE(error_of([&] { read_report(folder.path() / "none.json"); }).find("does not exist"), std::string::npos);
     EXPECT_NE(error_of([&] { read_report(folder.path() / "config.json"); }).find("is no simulation"), std::string::npos);
 }

@@ -154,7 +154,7 @@ class Training(CliTest):
         self.assertEqual(child.wait(timeout=30), 141, errors)
         self.assertIn("writing a checkpoint", errors)
         step = int(newest_checkpoint(run).name.split("-")[1])
-        self.assertTrue(0 < step < 512, step)
+        self.assertLess(step, 512)
         self.assertEqual(self.json("train", "--resume", run)["steps"], 512)
 
     def test_a_loss_that_is_not_finite(self):
