@@ -1,4 +1,6 @@
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include <unistd.h>
 
@@ -22,7 +24,11 @@ bool name_blas_kernels() {
 // Libraries read these settings when they are loaded, before main, hence the second start.
 void start_again_with_settings(char** argv) {
     const bool spinning = shorten_spinning(), kernels = name_blas_kernels();
-    if (spinning || kernels) execv("/proc/self/exe", argv);  // comes back only when it fails, and then all goes on as it is
+    if (!spinning && !kernels) return;
+    // By its own path, so that it keeps its name in the list of processes.
+    std::error_code failed;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+    if (!failed) execv(self.c_str(), argv);  // comes back only when it fails, and then all goes on as it is
 }
 
 }  // namespace

@@ -135,6 +135,13 @@ class Training(CliTest):
         self.assertEqual(newest_checkpoint(run).name, f"step-{result['steps']:08}")
         self.json("train", "--resume", run, "--run-dir", run)
 
+    def test_it_keeps_its_name_among_the_processes(self):
+        child = self.start(self.dir / "run")
+        with open(f"/proc/{child.pid}/comm", encoding="utf-8") as name:
+            self.assertEqual(name.read().strip(), "convoy")
+        child.terminate()
+        child.communicate(timeout=30)
+
     def test_a_terminal_that_goes_away_ends_with_a_checkpoint(self):
         run = self.dir / "run"
         child = self.start(run)
