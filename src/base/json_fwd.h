@@ -1,4 +1,4 @@
-// The name alone, for headers that pass JSON on: the library itself costs every file that includes it about a second.
+// The name alone, for headers that pass JSON on, so that whoever includes them does not compile the library as well.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -2,7 +2,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/json.h"
 #include "base/log.h"
 #include "comm/device_traffic.h"
 

@@ -3,7 +3,6 @@
 
 #include <zlib.h>
 
-#include "base/json.h"
 #include "data/archive/archive.h"
 #include "data/hdf5/hdf5.h"
 #include "data/jpeg/jpeg.h"

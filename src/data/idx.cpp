@@ -1,6 +1,5 @@
 #include "data/idx.h"
 
-#include "base/json.h"
 #include "data/bytes.h"
 #include "data/gzip.h"
 

@@ -1,5 +1,4 @@
 #include "data/idx.h"
-#include "base/json.h"
 
 #include <zlib.h>
 

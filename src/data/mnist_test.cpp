@@ -1,5 +1,4 @@
 #include "data/mnist.h"
-#include "base/json.h"
 
 #include "data/idx.h"
 #include "data/open_dataset.h"

@@ -1,5 +1,4 @@
 #include "data/open_dataset.h"
-#include "base/json.h"
 
 #include <cstdlib>
 

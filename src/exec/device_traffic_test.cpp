@@ -4,7 +4,6 @@
 
 #include <deque>
 
-#include "base/json.h"
 #include "comm/thread_world.h"
 #include "exec/energy.h"
 #include "exec/placement_testing.h"

@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/random_fill.h"
 #include "exec/initial.h"
 #include "place/transfers.h"

@@ -1,5 +1,4 @@
 #include "program/key.h"
-#include "base/json.h"
 
 #include <fmt/format.h>
 

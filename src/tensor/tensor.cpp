@@ -9,7 +9,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/json.h"
 #include "tensor/runs.h"
 
 namespace convoy {
