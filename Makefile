@@ -28,17 +28,22 @@ build:
 demo:
 	@tools/demo
 
+# What ctest keeps to itself when a test passes.
+say_conformance = sed -n 's/^\([0-9]* of [0-9]* cases pass\).*/ONNX conformance: \1; `build\/tests\/onnx_conformance_test` lists the rest by name/p' build/Testing/Temporary/LastTest.log
+
 test:
 	@tools/install-deps build
 	cmake --preset release
 	cmake --build --preset release
 	ctest --preset release
+	@$(say_conformance)
 
 test-full:
 	@tools/install-deps build
 	cmake --preset release
 	cmake --build --preset release
 	ctest --preset full
+	@$(say_conformance)
 
 plan-table: build
 	CONVOY_TEST_FULL=1 tests/cli/plans_test.py build/convoy "$$(command -v mpirun)"
