@@ -82,13 +82,24 @@ __global__ void widen_channels(const E* src, E* dst, int64_t positions, int from
     }
 }
 
+// A warp has 32 elements; the warps of a block share the parts.
 template <class T>
-__global__ void sum_of_parts(const T* parts, int count, T* dst, int64_t each) {
-    const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < each; i += step) {
+__global__ void __launch_bounds__(kThreads) sum_of_parts(const T* parts, int count, T* dst, int64_t each) {
+    constexpr int kWarps = kThreads / 32;
+    __shared__ Wide<T> sums[kWarps][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int64_t first = int64_t{32} * blockIdx.x; first < each; first += int64_t{32} * gridDim.x) {
+        const int64_t i = first + lane;
         Wide<T> sum = 0;
-        for (int p = 0; p < count; ++p) sum += widen(parts[p * each + i]);
-        dst[i] = narrow<T>(sum);
+        if (i < each)
+            for (int p = warp; p < count; p += kWarps) sum += widen(parts[p * each + i]);
+        sums[warp][lane] = sum;
+        __syncthreads();
+        if (warp == 0 && i < each) {
+            for (int w = 1; w < kWarps; ++w) sum += sums[w][lane];
+            dst[i] = narrow<T>(sum);
+        }
+        __syncthreads();
     }
 }
 
@@ -198,7 +209,7 @@ void start_sum_of_parts(const Device& device, const void* parts, int count, cons
     const int64_t each = numel(dst.desc.shape);
     with_floating(dst.desc.dtype, [&](auto zero) {
         using T = decltype(zero);
-        launch(device, sum_of_parts<T>, grid_for(each), kThreads, static_cast<const T*>(parts), count, static_cast<T*>(dst.data), each);
+        launch(device, sum_of_parts<T>, grid_for(each * (kThreads / 32)), kThreads, static_cast<const T*>(parts), count, static_cast<T*>(dst.data), each);
     });
 }
 

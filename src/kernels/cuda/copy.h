@@ -18,7 +18,7 @@ void start_copy(const Device& device, const Operand& src, const Operand& dst);
 
 // Starts a copy of a channels-last tensor to one with more channels, which are zeros beyond the source's. One type.
 void start_widen(const Device& device, const Operand& src, const Operand& dst);
-// Starts dst = the sum of `parts` tensors like it that lie one after the other, in that order.
+// Starts dst = the sum of `parts` tensors like it that lie one after the other, in a fixed order.
 void start_sum_of_parts(const Device& device, const void* parts, int count, const Operand& dst);
 
 // Starts writing `value` to `count` elements that lie together.

@@ -9,6 +9,7 @@
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/engine_cache.h"
+#include "kernels/cuda/tiled_grad_weight.h"
 #include "kernels/cuda/tune.h"
 #include "kernels/cuda/views.h"
 #include "kernels/function_kernel.h"
@@ -17,6 +18,8 @@
 namespace convoy::cuda {
 
 namespace {
+
+constexpr const char* kByTiles = "by tiles";
 
 enum Uid : int64_t { kX = 1, kW, kY, kBias, kSum, kShifted };
 
@@ -98,7 +101,7 @@ void copy_to_box(const Device& device, const Operand& src, const Operand& dst, c
 }
 
 // Where the bytes are kept that the chosen way needs. (No device is known when candidates are offered; too little for another one only means another choice.)
-std::string workspace_key(const Problem& problem) { return fmt::format("cuDNN {}, workspace: {}", cudnnGetVersion(), key_of(problem)); }
+std::string workspace_key(const Problem& problem) { return fmt::format("cuDNN {}, scratch bytes: {}", cudnnGetVersion(), key_of(problem)); }
 
 class LibraryConv {
   public:
@@ -115,7 +118,8 @@ class LibraryConv {
 
     std::unique_ptr<Kernel> kernel() {
         const auto list = ways();
-        const std::string question = key(asked_) + (follows() ? follow_text() : "") + ", way";
+        std::string question = key(asked_) + (follows() ? follow_text() : "") + ", one of:";  // another list is another question
+        for (const Way& way : list) question += " " + way.name + ",";
         if (const auto known = remembered(device_, question))
             for (const Way& way : list)
                 if (way.name == *known)
@@ -124,9 +128,11 @@ class LibraryConv {
         std::string chosen;
         double seconds = 0;
         int64_t bytes = 0;
-        constexpr double kAnyGood = 5e12;  // operations a second
+        constexpr double kAnyGood = 5e12, kGood = 30e12;  // operations a second; in f32 half of what there is
         for (const Way& way : list) {
-            if (way.last_resort && best && work_ / seconds > kAnyGood) continue;
+            const double rate = best ? work_ / seconds : 0;
+            if ((way.last_resort && rate > kAnyGood) || (compute_ == DType::f32 && rate > kGood && chosen == kByTiles)) continue;
+            hopeless_ = best ? 2 * seconds : 0;
             Start start = way.make(scratch_);
             if (!start) continue;
             const double taken = measure_runs(device_, start, best ? 2 * seconds : 0);
@@ -156,6 +162,7 @@ class LibraryConv {
 
     std::vector<Way> ways() const {
         std::vector<Way> list;
+        if (wants_tiles()) list.push_back({kByTiles, [this](Scratch s) { return by_tiles(s); }});
         // An engine may take what is behind for as much as what is before: seen with gradients of weights in f32.
         const bool even = asked_.window.pad_lo == asked_.window.pad_hi;
         const bool gradient = asked_.direction == Direction::GradWeight;
@@ -237,6 +244,20 @@ class LibraryConv {
             start();
             if (!forward) copy_from_box(device, a.w, own.w, Dims::filled(own.w.desc.shape.size(), 0));
         };
+    }
+
+    // Volumes, and few channels: what the library's engines are slow with.
+    bool wants_tiles() const {
+        if (asked_.direction != Direction::GradWeight || groups_ != 1) return false;
+        constexpr int64_t kFew = 16;
+        return (compute_ == DType::f32 && asked_.window.rank() == 3) || asked_.x.desc.shape[1] < (compute_ == DType::f32 ? kFew : pack());
+    }
+    Start by_tiles(Scratch s) const {
+        const auto conv = tiled_grad_weight(asked_.window, asked_.x, asked_.w, asked_.y);
+        void* const parts = conv ? s.take(conv->scratch_bytes) : nullptr;
+        if (!parts) return nullptr;
+        needed_ = scratch_.left() - s.left();
+        return [&device = device_, conv = *conv, own = asked_, parts] { start_tiled_grad_weight(device, conv, own.x, own.y, own.w, parts); };
     }
 
     // The input with its padding around it, so that the library pads nothing.
@@ -332,7 +353,8 @@ class LibraryConv {
         TuneRequest request{.policy = {.tensor_cores = compute_ != DType::f32},
                             .memory = {{kX, a.x.data}, {kW, a.w.data}, {kY, a.y.data}},
                             .workspace = s.rest(),
-                            .workspace_bytes = s.left()};
+                            .workspace_bytes = s.left(),
+                            .hopeless = hopeless_};
         try {
             ConvGraph graph(padded(a.window), DType::f32);
             if (a.fused)
@@ -388,6 +410,7 @@ class LibraryConv {
     Scratch scratch_;
     std::string workspace_;       // the key of what is needed of it
     mutable int64_t needed_ = 0;  // by the way that was made last
+    double hopeless_ = 0;         // as in TuneRequest
 };
 
 }  // namespace

@@ -199,6 +199,43 @@ __global__ void __launch_bounds__(kThreads)
     }
 }
 
+// The same where lines lie together: V neighbours of a line share the windows above them. Without dilation; `x` counts packs in its lines.
+template <class T, int V>
+__global__ void __launch_bounds__(kThreads)
+    average_pool_grad_lines(Volume x, Volume y, Window3 w, bool padding, const T* dys, T* dxs, uint32_t packs) {
+    using W = Wide<T>;
+    const auto share = [&](int d, int64_t size, int o) {
+        const int count = counted(w, size, padding, d, o);
+        return count == 0 ? W{0} : W{1} / static_cast<W>(count);
+    };
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+        Position p = position_of<false, 1>(x, i);
+        p.at[2] *= V;
+        W sums[V] = {};
+        const T* const sample = dys + p.n * y.stride_n + p.c * y.stride_c;
+        const Covering c0 = covering(w, 0, p.at[0], y.size[0]), c1 = covering(w, 1, p.at[1], y.size[1]);
+        const int first = covering(w, 2, p.at[2], y.size[2]).first, last = covering(w, 2, p.at[2] + V - 1, y.size[2]).last;
+        for (int o0 = c0.first; o0 <= c0.last; ++o0) {
+            const W share0 = share(0, x.size[0], o0);
+            for (int o1 = c1.first; o1 <= c1.last; ++o1) {
+                const W share1 = share0 * share(1, x.size[1], o1);
+                const T* const line = sample + o0 * y.stride[0] + o1 * y.stride[1];
+                for (int o2 = first; o2 <= last; ++o2) {
+                    const W value = widen(line[o2 * y.stride[2]]) * (share1 * share(2, x.size[2], o2));
+                    const int begin = source_of(w, 2, o2, 0) - p.at[2];
+#pragma unroll
+                    for (int v = 0; v < V; ++v)
+                        if (v >= begin && v < begin + w.kernel[2]) sums[v] += value;
+                }
+            }
+        }
+        Pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; ++v) out.at[v] = narrow<T>(sums[v]);
+        store<V>(dxs + offset_of(x, p), out);
+    }
+}
+
 // --- Cases ----------------------------------------------------------------------------------------------------------------------
 
 Volume volume_of(const KernelRequest& request, int tensor) {
@@ -323,15 +360,22 @@ std::unique_ptr<Kernel> prepare_average(const KernelRequest& request, Device& de
     std::unique_ptr<Kernel> kernel;
     with_floating(dtype_of(request, step.inputs[0]), [&](auto zero) {
         using T = decltype(zero);
-        with_packs<T>(x, y, [&](auto width, auto last) {
-            constexpr int V = decltype(width)::value;
-            constexpr bool kLast = decltype(last)::value;
-            const auto run = forward ? average_pool<T, V, kLast> : average_pool_grad<T, V, kLast>;
-            const uint32_t packs = packs_of(to, V);
-            kernel = make_kernel([&device, run, x, y, window, padding, packs, in = data_of<const T>(request, step.inputs[0]),
+        const auto make = [&](auto run, const Volume& over, uint32_t packs) {
+            kernel = make_kernel([&device, run, x = over, y, window, padding, packs, in = data_of<const T>(request, step.inputs[0]),
                                   out = data_of<T>(request, step.outputs[0])](const StepContext&) {
                 launch(device, run, grid_for(packs), kThreads, x, y, window, padding, in, out, packs);
             });
+        };
+        constexpr int kLine = kFullPack<T>;
+        if (backward && x.stride[2] == 1 && x.size[2] % kLine == 0 && *std::max_element(window.dilation, window.dilation + 3) == 1) {
+            Volume lines = x;
+            lines.by_size[2] = divisor_of(x.size[2] / kLine);
+            return make(average_pool_grad_lines<T, kLine>, lines, packs_of(x, kLine));
+        }
+        with_packs<T>(x, y, [&](auto width, auto last) {
+            constexpr int V = decltype(width)::value;
+            constexpr bool kLast = decltype(last)::value;
+            make(forward ? average_pool<T, V, kLast> : average_pool_grad<T, V, kLast>, x, packs_of(to, V));
         });
     });
     return kernel;

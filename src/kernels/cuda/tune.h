@@ -17,6 +17,7 @@ struct TuneRequest {
     std::vector<std::pair<int64_t, void*>> memory;  // by uid; outputs are written
     void* workspace;
     int64_t workspace_bytes;  // an engine that needs more is not taken
+    double hopeless = 0;      // seconds: an engine whose first run took longer is not run again (0: there are none)
 };
 // Nothing when the library has no engine for it.
 std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request);
