@@ -209,7 +209,8 @@ void start_sum_of_parts(const Device& device, const void* parts, int count, cons
     const int64_t each = numel(dst.desc.shape);
     with_floating(dst.desc.dtype, [&](auto zero) {
         using T = decltype(zero);
-        launch(device, sum_of_parts<T>, grid_for(each * (kThreads / 32)), kThreads, static_cast<const T*>(parts), count, static_cast<T*>(dst.data), each);
+        launch(device, sum_of_parts<T>, grid_for(each * (kThreads / 32)), kThreads, static_cast<const T*>(parts), count,
+               static_cast<T*>(dst.data), each);
     });
 }
 

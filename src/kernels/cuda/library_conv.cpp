@@ -9,6 +9,7 @@
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/engine_cache.h"
+#include "kernels/cuda/product_conv.h"
 #include "kernels/cuda/tiled_grad_weight.h"
 #include "kernels/cuda/tune.h"
 #include "kernels/cuda/views.h"
@@ -19,12 +20,9 @@ namespace convoy::cuda {
 
 namespace {
 
-constexpr const char* kByTiles = "by tiles";
-
 enum Uid : int64_t { kX = 1, kW, kY, kBias, kSum, kShifted };
 
-constexpr int64_t kAlignment = 256;  // the library may count on more than the plan gives
-int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr int64_t kAlignment = Scratch::kAlignment;
 int64_t bytes_of(const Operand& o) { return numel(o.desc.shape) * size_of(o.desc.dtype); }
 
 // With at least two spatial dims, which the library wants: one of length 1 is put before a single one.
@@ -44,29 +42,6 @@ GraphTensor tensor(int64_t uid, const Operand& o) {
     const Padded p = padded(o.desc.shape, strides_of(o.desc.shape, o.layout));
     return {uid, o.desc.dtype, p.dims, p.strides};
 }
-
-// Memory that is taken piece by piece.
-class Scratch {
-  public:
-    Scratch(void* data, int64_t bytes) {
-        data_ = reinterpret_cast<std::byte*>(aligned(reinterpret_cast<intptr_t>(data)));
-        left_ = bytes - kAlignment;  // the same wherever the plan puts it
-    }
-    // Nothing when there is not enough.
-    void* take(int64_t bytes) {
-        if (aligned(bytes) > left_) return nullptr;
-        void* const piece = data_;
-        data_ += aligned(bytes);
-        left_ -= aligned(bytes);
-        return piece;
-    }
-    void* rest() const { return data_; }
-    int64_t left() const { return left_; }
-
-  private:
-    std::byte* data_;
-    int64_t left_;
-};
 
 // A convolution as the library is asked for it.
 struct Asked {
@@ -128,10 +103,9 @@ class LibraryConv {
         std::string chosen;
         double seconds = 0;
         int64_t bytes = 0;
-        constexpr double kAnyGood = 5e12, kGood = 30e12;  // operations a second; in f32 half of what there is
+        constexpr double kAnyGood = 5e12;  // operations a second
         for (const Way& way : list) {
-            const double rate = best ? work_ / seconds : 0;
-            if ((way.last_resort && rate > kAnyGood) || (compute_ == DType::f32 && rate > kGood && chosen == kByTiles)) continue;
+            if (way.last_resort && best && work_ / seconds > kAnyGood) continue;
             hopeless_ = best ? 2 * seconds : 0;
             Start start = way.make(scratch_);
             if (!start) continue;
@@ -162,7 +136,7 @@ class LibraryConv {
 
     std::vector<Way> ways() const {
         std::vector<Way> list;
-        if (wants_tiles()) list.push_back({kByTiles, [this](Scratch s) { return by_tiles(s); }});
+        if (wants_tiles()) list.push_back({"by tiles", [this](Scratch s) { return by_tiles(s); }});
         // An engine may take what is behind for as much as what is before: seen with gradients of weights in f32.
         const bool even = asked_.window.pad_lo == asked_.window.pad_hi;
         const bool gradient = asked_.direction == Direction::GradWeight;
@@ -174,10 +148,14 @@ class LibraryConv {
         const bool widens = gradient && asked_.w.desc.dtype != asked_.x.desc.dtype;
         if (follows()) list.push_back({"plain, at once", [this](Scratch s) { return plainly(at_once(asked_), s); }});
         if (widens) list.push_back({"rounded first", [this](Scratch s) { return rounded_first(asked_, s); }});
-        list.push_back(
-            {"plain", [this](Scratch s) { return followed(plainly(asked_, s)); }, compute_ != DType::f32 && (follows() || widens)});
+        list.push_back({"plain", [this](Scratch s) { return followed(plainly(asked_, s)); },
+                        compute_ == DType::f32 ? wants_tiles() && asked_.window.rank() == 3 : follows() || widens});
         if (wants_channels() && follows()) list.push_back({"wide, at once", [this](Scratch s) { return wide(s, true); }});
         if (wants_channels()) list.push_back({"wide", [this](Scratch s) { return wide(s, false); }});
+        if (compute_ == DType::f32 && is_product(product(false), groups_)) {
+            list.push_back({"products", [this](Scratch s) { return followed(as_products(s, false)); }});
+            if (gradient) list.push_back({"joined products", [this](Scratch s) { return as_products(s, true); }});
+        }
         if (can_mirror()) list.push_back({"mirrored", [this](Scratch s) { return followed(mirrored(s)); }});
         for (const int64_t parts : {4, 16})
             if (gradient && asked_.x.desc.shape[0] % parts == 0)
@@ -257,7 +235,20 @@ class LibraryConv {
         void* const parts = conv ? s.take(conv->scratch_bytes) : nullptr;
         if (!parts) return nullptr;
         needed_ = scratch_.left() - s.left();
-        return [&device = device_, conv = *conv, own = asked_, parts] { start_tiled_grad_weight(device, conv, own.x, own.y, own.w, parts); };
+        return
+            [&device = device_, conv = *conv, own = asked_, parts] { start_tiled_grad_weight(device, conv, own.x, own.y, own.w, parts); };
+    }
+
+    ProductConv product(bool join) const { return {asked_.direction, asked_.window, asked_.x, asked_.w, asked_.y, join}; }
+    Start as_products(Scratch s, bool join) const {
+        try {
+            int64_t left = 0;
+            Start start = product_conv(device_, product(join), compute_, s, left);
+            needed_ = scratch_.left() - left;
+            return start;
+        } catch (const Error&) {
+            return nullptr;  // no product that the library takes
+        }
     }
 
     // The input with its padding around it, so that the library pads nothing.

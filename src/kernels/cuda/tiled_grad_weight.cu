@@ -61,7 +61,8 @@ __global__ void __launch_bounds__(kMostThreads, 2) grad_weight(TiledGradWeight t
     const int warp = threadIdx.x / 32, warps = blockDim.x / 32;
 
     float sums[kFilters][kRows][kWidth] = {};
-    const int across = static_cast<int>((t.y.size[2] + t.columns - 1) / t.columns), down = static_cast<int>((t.y.size[1] + t.lines - 1) / t.lines);
+    const int across = static_cast<int>((t.y.size[2] + t.columns - 1) / t.columns),
+              down = static_cast<int>((t.y.size[1] + t.lines - 1) / t.lines);
     const int64_t tiles = t.y.n * t.y.size[0] * down * across;
     for (int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const int column = static_cast<int>(tile % across) * t.columns, line = static_cast<int>(tile / across % down) * t.lines;
@@ -86,8 +87,8 @@ __global__ void __launch_bounds__(kMostThreads, 2) grad_weight(TiledGradWeight t
             const float* const from = dys + n * t.y.stride_n + (first_filter + f) * t.y.stride_c + o0 * t.y.stride[0];
             for (int l = warp; l < t.lines; l += warps) {
                 const bool inside = first_filter + f < t.y.c && line + l < t.y.size[1];
-                fetch_line(outputs + (f * t.lines + l) * t.columns, t.columns, inside ? from + (line + l) * t.y.stride[1] : dys, t.y.stride[2],
-                           column, inside ? static_cast<int>(t.y.size[2]) : 0);
+                fetch_line(outputs + (f * t.lines + l) * t.columns, t.columns, inside ? from + (line + l) * t.y.stride[1] : dys,
+                           t.y.stride[2], column, inside ? static_cast<int>(t.y.size[2]) : 0);
             }
         }
         __pipeline_commit();
@@ -160,7 +161,8 @@ std::optional<TiledGradWeight> tiled_grad_weight(const Window& window, const Ope
     if (x.desc.shape[1] != w.desc.shape[1]) return std::nullopt;  // groups
     for (int d = 0; d < window.rank(); ++d)
         if (window.stride[d] != 1 || window.dilation[d] != 1) return std::nullopt;
-    TiledGradWeight t{volume_of(x.desc.shape, x.layout), volume_of(w.desc.shape, w.layout), volume_of(y.desc.shape, y.layout), window3_of(window)};
+    TiledGradWeight t{volume_of(x.desc.shape, x.layout), volume_of(w.desc.shape, w.layout), volume_of(y.desc.shape, y.layout),
+                      window3_of(window)};
     const int depth = t.window.kernel[0], height = t.window.kernel[1];
     t.kernel_width = t.window.kernel[2];
     if ((t.kernel_width != 3 && t.kernel_width != 5) || height % rows_of_thread(t.kernel_width) != 0) return std::nullopt;

@@ -80,13 +80,15 @@ TEST_F(TiledGradWeightTest, AgreesWithTheDefinition) {
         const auto is = read(dw), should = read(expected);
         const double terms = std::sqrt(static_cast<double>(numel(y) / y[1]));  // of the size of one
         for (size_t i = 0; i < is.size(); ++i)
-            ASSERT_NEAR(is[i], should[i], 1e-5 * terms) << to_string(x) << " " << to_string(w) << " " << to_string(y) << (last ? " last" : "") << " at " << i;
+            ASSERT_NEAR(is[i], should[i], 1e-5 * terms)
+                << to_string(x) << " " << to_string(w) << " " << to_string(y) << (last ? " last" : "") << " at " << i;
     }
 }
 
 TEST_F(TiledGradWeightTest, RefusesWhatItCannotDo) {
     const auto takes = [&](const Window& window, int64_t channels, DType type = DType::f32) {
-        Operand in = operand({1, channels, 8, 8}, Layout::plain()), out = operand({1, 4, 6, 6}, Layout::plain()), w = operand({4, 2, 3, 3}, Layout::plain());
+        Operand in = operand({1, channels, 8, 8}, Layout::plain()), out = operand({1, 4, 6, 6}, Layout::plain()),
+                w = operand({4, 2, 3, 3}, Layout::plain());
         in.desc.dtype = type;
         return tiled_grad_weight(window, in, w, out).has_value();
     };
