@@ -204,11 +204,14 @@ Descriptor ConvGraph::finalize(Device& device) const {
 
 std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePolicy& policy) {
     std::vector<EngineConfig> found;
+    // What the library falls back to comes last: some of it is slower by orders of magnitude.
     for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
         Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
         heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
         if (cudnnBackendFinalize(heuristics.get()) != CUDNN_STATUS_SUCCESS) continue;
         constexpr int64_t kAsked = 32;
+        std::set<int64_t> seen;
+        std::vector<EngineConfig> others;  // of engines that were seen
         for (const Descriptor& config :
              descriptors_in(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kAsked)) {
             const auto engine = descriptors_in(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
@@ -216,14 +219,12 @@ std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePo
             EngineConfig each{config, value_in<int64_t>(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64),
                               text_of(engine[0], config)};
             const auto same = [&](const EngineConfig& other) { return other.name == each.name; };
-            if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(each));
+            if (std::any_of(found.begin(), found.end(), same) || std::any_of(others.begin(), others.end(), same)) continue;
+            (seen.insert(each.engine).second ? found : others).push_back(std::move(each));
         }
+        found.insert(found.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
     }
-    std::set<int64_t> seen;
-    std::vector<EngineConfig> firsts, others;
-    for (EngineConfig& each : found) (seen.insert(each.engine).second ? firsts : others).push_back(std::move(each));
-    firsts.insert(firsts.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-    return firsts;
+    return found;
 }
 
 ExecutionPlan::ExecutionPlan(Device& device, const EngineConfig& engine) : plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {

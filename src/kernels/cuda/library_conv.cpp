@@ -426,8 +426,8 @@ int64_t library_workspace(const Problem& problem) {
         copies = numel(around) * size_of(x.dtype) + kAlignment;
     }
     if (problem.compute != DType::bf16) return std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies;
-    // With bf16 no engine was chosen that needs much.
-    constexpr int64_t kMuch = int64_t{128} << 20, kPack = 8;
+    // With bf16 few engines are chosen that need much: gradients of weights whose sums are made in parts.
+    constexpr int64_t kMuch = int64_t{1} << 30, kPack = 8;
     const auto widened = [&](const Shape& shape) { return numel(shape) / shape[1] * ((shape[1] + kPack - 1) / kPack * kPack); };
     if (x.shape[1] % kPack != 0) copies += (widened(x.shape) + widened(w.shape)) * size_of(DType::bf16) + 2 * kAlignment;
     return std::clamp(bytes, kLeast, kMuch) + copies;
