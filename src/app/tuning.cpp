@@ -44,7 +44,8 @@ bool is_convolution(const Problem& problem) {
 void add_limits(Parser& parser, TuningArguments& arguments) {
     allow_only(parser
                    .add_option("--numerics", arguments.numerics,
-                               "exact: plain sums only; fast: also Winograd's and Fourier's methods, which lose digits (default: fast)")
+                               "exact: plain sums only; fast: also Winograd's and Fourier's methods and sums of split numbers (AMX), which "
+                               "lose digits (default: fast)")
                    ->option_text("NAME"),
                {"exact", "fast"});
     allow_whole(

@@ -12,7 +12,7 @@
 namespace convoy {
 
 // How a candidate's sums come about. Exact: every result is a plain sum of the products that define it. Fast: through a transform (Winograd, Fourier)
-// that saves multiplications and costs digits.
+// that saves multiplications, or of split numbers (AMX), which costs digits.
 enum class Numerics : uint8_t { Exact, Fast };
 
 // One way to compute a problem.

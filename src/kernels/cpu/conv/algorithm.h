@@ -58,6 +58,7 @@ const ConvAlgorithm& winograd_f4();
 const ConvAlgorithm& winograd_f2();
 const ConvAlgorithm& fft();
 const ConvAlgorithm& matrix();  // windows of one element: a plain matrix product
+const ConvAlgorithm& amx();     // direct, in tiles of split numbers
 const ConvAlgorithm& direct();
 const ConvAlgorithm& im2col();
 const ConvAlgorithm& im2row();

@@ -158,9 +158,10 @@ class Convolutions : public Implementation {
 }  // namespace
 
 const std::vector<const ConvAlgorithm*>& conv_algorithms() {
-    static const std::vector<const ConvAlgorithm*> list{
-        &onednn_winograd(), &onednn_direct(), &winograd3d(),  &matrix(), &winograd_f4(), &winograd_f2(), &direct(),        &im2col(),
-        &im2row(),          &kn2row(),        &kn2row_gemm(), &kn2col(), &fft(),         &scalar_row(),  &scalar_column(), &onednn_gemm()};
+    static const std::vector<const ConvAlgorithm*> list{&onednn_winograd(), &onednn_direct(), &winograd3d(), &amx(),    &matrix(),
+                                                        &winograd_f4(),     &winograd_f2(),   &direct(),     &im2col(), &im2row(),
+                                                        &kn2row(),          &kn2row_gemm(),   &kn2col(),     &fft(),    &scalar_row(),
+                                                        &scalar_column(),   &onednn_gemm()};
     return list;
 }
 

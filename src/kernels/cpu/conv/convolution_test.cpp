@@ -3,6 +3,7 @@
 #include <dnnl.hpp>
 
 #include "kernels/cpu/conv/testing.h"
+#include "kernels/cpu/vector/amx.h"
 
 namespace convoy::cpu {
 namespace {
@@ -56,6 +57,8 @@ TEST_P(EveryAlgorithm, AgreesWithTheReference) {
     const AlgorithmParam& param = GetParam();
     const bool needs_avx512 = param.algorithm == &onednn_winograd() || param.algorithm == &winograd3d();
     if (needs_avx512 && !has_avx512()) GTEST_SKIP() << "oneDNN's Winograd needs AVX-512";
+    const bool needs_tiles = param.algorithm == &amx();
+    if (needs_tiles && !vec::amx_ready()) GTEST_SKIP() << "there is no AMX";
     const auto implementation = make_convolutions({param.algorithm});
     const std::string name = fmt::format("{} {} {}", param.algorithm->name, text_of_direction(param.direction), param.rank);
     const int wanted = test_count(4, 500);
@@ -66,7 +69,7 @@ TEST_P(EveryAlgorithm, AgreesWithTheReference) {
         const ConvCase c = draw_case(d, limits_of(param));
         const auto [problem, inputs] = problem_of(d, c, param.direction);
         // Operands are normal numbers, so that one product has a size of about 1.
-        Check check{.tolerance = bound(*param.algorithm), .usual = 1, .number = number, .block = needs_avx512 ? 16 : 0};
+        Check check{.tolerance = bound(*param.algorithm), .usual = 1, .number = number, .block = needs_avx512 || needs_tiles ? 16 : 0};
         bool offered = true;
         for (const CpuContext& context : check.contexts()) offered = offered && !implementation->candidates(problem, context).empty();
         if (!offered) continue;
@@ -163,6 +166,12 @@ TEST(ConvolutionRefusals, SayWhy) {
     EXPECT_EQ(refusal_of(matrix(), with(square(3, 4, 1), [](Window& w) { w.pad_hi = {1, 0}; })), "the input is padded or cropped");
     EXPECT_EQ(refusal_of(direct(), square(24, 32, 3, 2)), "the channels of a group are no multiple of 16");
     EXPECT_EQ(refusal_of(direct(), square(3, 4, 23)), "the window has more than 512 elements");
+    if (vec::amx_ready()) {
+        EXPECT_EQ(refusal_of(amx(), square(32, 32, 3, 2)), "there are groups");
+        for (const ConvCase& c : {three, strided, dilated, cropped}) EXPECT_EQ(refusal_of(amx(), c), "");
+    } else {
+        EXPECT_EQ(refusal_of(amx(), three), "the processor has no tiles of bf16 (AMX), or the system does not allow them");
+    }
     EXPECT_EQ(refusal_of(onednn_direct(), cropped), "the input is cropped");
     EXPECT_EQ(refusal_of(onednn_gemm(), cropped), "the input is cropped");
     EXPECT_EQ(refusal_of(onednn_gemm(), square(1, 1, 3)), "plain and channels-last are the same here");
@@ -220,10 +229,11 @@ TEST(ConvolutionMemory, IsWhatThePapersSay) {
     }
 }
 
-// Errors relative to the result's norm, of the methods that transform and of one that does not, with more and more channels. Printed as a table.
+// Errors relative to the result's norm, of the methods that transform or split and of one that does not, with more and more channels. Printed as a table.
 TEST(ConvolutionErrors, AreTabulatedAndBounded) {
-    const std::vector<std::pair<const ConvAlgorithm*, double>> bounds{
+    std::vector<std::pair<const ConvAlgorithm*, double>> bounds{
         {&winograd_f2(), 1e-6}, {&winograd_f4(), 5e-6}, {&fft(), 5e-7}, {&im2col(), 1e-6}};
+    if (vec::amx_ready()) bounds.emplace_back(&amx(), 6e-6);
     std::string table = fmt::format("{:<10}{:<10}{:>6}", "", "direction", "C = F");
     for (const auto& [algorithm, most] : bounds) table += fmt::format("{:>13}", algorithm->name);
     for (const int rank : {2, 3})
