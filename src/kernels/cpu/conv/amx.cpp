@@ -132,7 +132,7 @@ Plan backward_plan(const ConvView& v) {
 Plan plan_of(const ConvView& v) { return v.direction() == Direction::GradInput ? backward_plan(v) : forward_plan(v); }
 
 // Bytes that a band should take: a part of a core's second cache.
-constexpr int64_t kBandBytes = int64_t{1} << 20;
+constexpr int64_t kBandBytes = int64_t{1} << 19;
 
 // Points of a band, a multiple of 32, when each takes so many bytes and the sources reach further.
 int64_t band_of(const Plan& plan, int64_t bytes_each) {
@@ -315,11 +315,17 @@ class TileKernel : public Kernel {
 
 struct WeightSizes {
     int64_t band, lane, weights;  // points of a band, and with its reach; floats of the weights
+    int64_t row, next;            // halves between rows of a tile of sources, and between tiles
     explicit WeightSizes(const ConvView& v, const Plan& plan)
         : band(band_of(plan, (static_cast<int64_t>(plan.planes.size()) * plan.sources + plan.results) * kTile * 2 *
                                  static_cast<int64_t>(sizeof(Half)))),
           lane(up(band + plan.reach, kDeep) * kDeep + kDeep),
-          weights(plan.sources * plan.results * v.taps() * kTile * kTile) {}
+          weights(plan.sources * plan.results * v.taps() * kTile * kTile) {
+        if (lane / kDeep % 2 == 0) lane += kDeep;  // rows fall into different sets of the cache
+        // Without shifts a tile may lie together.
+        row = plan.reach == 0 ? kDeep : lane;
+        next = plan.reach == 0 ? kTileHalves : kDeep;
+    }
 };
 
 struct WeightMemory {
@@ -357,7 +363,7 @@ class TileWeightKernel : public Kernel {
           w_(call.w),
           memory_(weight_memory(v_, plan_, threads_, call.workspace)) {
         for (int64_t t = 0; t < sizes_.band / kDeep; ++t) {
-            a_.push_back(t * kDeep);
+            a_.push_back(t * sizes_.next);
             b_.push_back(t * kTileHalves);
         }
         source_low_ = static_cast<int64_t>(plan_.planes.size()) * plan_.sources * kTile * sizes_.lane;
@@ -388,30 +394,37 @@ class TileWeightKernel : public Kernel {
         const int64_t chunks = up(end - begin, kDeep);
         split_sources(own, begin, up(chunks * kDeep + plan_.reach, kDeep));
         split_results(own, begin, end, chunks);
-        const int64_t square = kTile * kTile, taps = v_.taps();
-        for (int64_t r = 0; r < plan_.results; r += 2)
+        // The larger factor goes by once; the smaller one stays in the cache.
+        if (static_cast<int64_t>(plan_.planes.size()) * plan_.sources > plan_.results) {
             for (int64_t s = 0; s < plan_.sources; s += 2)
-                for (const Tap& tap : plan_.passes[0].taps) {
-                    const auto at = [&](int64_t i, int64_t j) {
-                        return sums + (((r + j) * plan_.sources + s + i) * taps + tap.number) * square;
-                    };
-                    const bool more = s + 1 < plan_.sources, wider = r + 1 < plan_.results;
-                    vec::sum_tiles(
-                        {.m = more ? 2 : 1,
-                         .n = wider ? 2 : 1,
-                         .terms = chunks,
-                         .a = own.sources + (tap.plane * plan_.sources + s) * kTile * sizes_.lane + tap.shift,
-                         .a_at = a_.data(),
-                         .a_next = kTile * sizes_.lane,
-                         .a_low = source_low_,
-                         .a_row = sizes_.lane,
-                         .b = own.results + r * kTile * sizes_.band,
-                         .b_at = b_.data(),
-                         .b_next = kTile * sizes_.band,
-                         .b_low = result_low_,
-                         .c = {{at(0, 0), wider ? at(0, 1) : nullptr}, {more ? at(1, 0) : nullptr, more && wider ? at(1, 1) : nullptr}},
-                         .add = true});
-                }
+                for (int64_t r = 0; r < plan_.results; r += 2) multiply(own, sums, r, s, chunks);
+        } else {
+            for (int64_t r = 0; r < plan_.results; r += 2)
+                for (int64_t s = 0; s < plan_.sources; s += 2) multiply(own, sums, r, s, chunks);
+        }
+    }
+
+    void multiply(const WeightMemory::Own& own, float* sums, int64_t r, int64_t s, int64_t chunks) const {
+        const bool more = s + 1 < plan_.sources, wider = r + 1 < plan_.results;
+        for (const Tap& tap : plan_.passes[0].taps) {
+            const auto at = [&](int64_t i, int64_t j) {
+                return sums + (((r + j) * plan_.sources + s + i) * v_.taps() + tap.number) * kTile * kTile;
+            };
+            vec::sum_tiles({.m = more ? 2 : 1,
+                            .n = wider ? 2 : 1,
+                            .terms = chunks,
+                            .a = own.sources + (tap.plane * plan_.sources + s) * kTile * sizes_.lane + tap.shift,
+                            .a_at = a_.data(),
+                            .a_next = kTile * sizes_.lane,
+                            .a_low = source_low_,
+                            .a_row = sizes_.row,
+                            .b = own.results + r * kTile * sizes_.band,
+                            .b_at = b_.data(),
+                            .b_next = kTile * sizes_.band,
+                            .b_low = result_low_,
+                            .c = {{at(0, 0), wider ? at(0, 1) : nullptr}, {more ? at(1, 0) : nullptr, more && wider ? at(1, 1) : nullptr}},
+                            .add = true});
+        }
     }
 
     void split_sources(const WeightMemory::Own& own, int64_t begin, int64_t chunks) const {
@@ -420,7 +433,7 @@ class TileWeightKernel : public Kernel {
             const int64_t points = volume(plan_.planes[p].size);
             for (int64_t s = 0; s < plan_.sources; ++s) {
                 Half* const to = own.sources + (static_cast<int64_t>(p) * plan_.sources + s) * kTile * sizes_.lane;
-                vec::split_transposed(x_ + s * points * kTile, own.elements, chunks * kDeep, to, to + source_low_, sizes_.lane);
+                vec::split_transposed(x_ + s * points * kTile, own.elements, chunks * kDeep, to, to + source_low_, sizes_.row, sizes_.next);
             }
         }
     }
@@ -462,14 +475,17 @@ ConvOffers offers(const ConvView& v, const CpuContext& context) {
     const double operations = v.operations() / std::max(used, 1e-6);
     const int64_t bytes =
         v.direction() == Direction::GradWeight ? weight_memory(v, plan, threads, nullptr).bytes : memory_of(plan, threads, nullptr).bytes;
-    return {.list = {{.variant = "",
-                      .x = layout,
-                      .w = blocked_weights(v, context.block),
-                      .y = layout,
-                      .workspace_bytes = bytes,
-                      .operations = 3 * operations,
-                      .seconds = seconds_of({.operations = operations, .m = 64, .n = 64, .k = 64}, context)}},
-            .refusal = {}};
+    return {
+        .list =
+            {{.variant = "",
+              .x = layout,
+              .w = blocked_weights(v, context.block),
+              .y = layout,
+              .workspace_bytes = bytes,
+              .operations = 3 * operations,
+              // Cautious, so that it is taken only where it was measured: the threads of a core share its tiles, and may be alone with them or not.
+              .seconds = seconds_of({.operations = operations}, context)}},
+        .refusal = {}};
 }
 
 std::unique_ptr<Kernel> prepare(const ConvCall& call) {

@@ -144,8 +144,8 @@ void split_in_turns(const float* from, const int64_t* at, int64_t count, Half* h
     }
 }
 
-void split_transposed(const float* from, const int64_t* at, int64_t count, Half* high, Half* low, int64_t step) {
-    for (int64_t first = 0; first < count; first += kDeep) {
+void split_transposed(const float* from, const int64_t* at, int64_t count, Half* high, Half* low, int64_t step, int64_t next) {
+    for (int64_t first = 0; first < count; first += kDeep, high += next, low += next) {
         __m512i highs[kTile], lows[kTile];
         for (int64_t i = 0; i < kTile; ++i) {
             const Split s = split_of(vector(from, at[first + 2 * i]), vector(from, at[first + 2 * i + 1]));
@@ -155,8 +155,8 @@ void split_transposed(const float* from, const int64_t* at, int64_t count, Half*
         transpose(highs);
         transpose(lows);
         for (int64_t i = 0; i < kTile; ++i) {
-            _mm512_storeu_si512(high + i * step + first, highs[i]);
-            _mm512_storeu_si512(low + i * step + first, lows[i]);
+            _mm512_storeu_si512(high + i * step, highs[i]);
+            _mm512_storeu_si512(low + i * step, lows[i]);
         }
     }
 }

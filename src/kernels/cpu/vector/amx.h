@@ -23,8 +23,9 @@ void end_tiles();
 void split(const float* from, const int64_t* at, int64_t count, int64_t second, Half* high, Half* low);
 // Splits pairs of vectors (count is even) into 32 halves each, of both in turns.
 void split_in_turns(const float* from, const int64_t* at, int64_t count, Half* high, Half* low);
-// Splits `count` vectors (a multiple of 32) into a matrix of 16 rows, `step` halves apart: the halves of each lane together.
-void split_transposed(const float* from, const int64_t* at, int64_t count, Half* high, Half* low, int64_t step);
+// Splits `count` vectors (a multiple of 32) into matrices of 16 rows and 32 columns: the halves of each lane together. Rows are `step` halves
+// apart, matrices `next`.
+void split_transposed(const float* from, const int64_t* at, int64_t count, Half* high, Half* low, int64_t step, int64_t next);
 // Rows of a result to where at[] says.
 void store_rows(const float* tile, float* to, const int64_t* at);
 
