@@ -61,15 +61,14 @@ Verdict race(const Graph& graph, const SessionOptions& untuned, const SessionOpt
     b.step();
     const double both = a.step() + b.step();
     constexpr double kFewest = 3, kMost = 200;
+    // A close result may be the machine's noise.
+    constexpr int kHeats = 3;
+    constexpr double kClose = 0.1;
     const int rounds = std::stoi(share_text(untuned.link, 0, std::to_string(static_cast<int>(std::clamp(seconds / both, kFewest, kMost)))));
     a.forget();
     b.forget();
     Verdict verdict{};
-    // A close result may be the machine's noise.
-    constexpr int kHeats = 3;
-    constexpr double kClose = 0.1;
-    for (int heat = 0; heat < kHeats && std::abs(verdict.tuned_seconds - verdict.untuned_seconds) <= kClose * verdict.untuned_seconds;
-         ++heat) {
+    for (int heat = 0; heat < kHeats; ++heat) {
         for (int i = rounds; i > 0; --i) {
             // Whoever comes second finds caches as the other left them, so they change places.
             Runner &first = i % 2 == 0 ? a : b, &second = i % 2 == 0 ? b : a;
@@ -79,6 +78,7 @@ Verdict race(const Graph& graph, const SessionOptions& untuned, const SessionOpt
         const Json mine{{"untuned", a.seconds()}, {"tuned", b.seconds()}};
         const Json agreed = Json::parse(share_text(untuned.link, 0, mine.dump()));
         verdict = {agreed["untuned"].get<double>(), agreed["tuned"].get<double>()};
+        if (std::abs(verdict.tuned_seconds - verdict.untuned_seconds) > kClose * verdict.untuned_seconds) break;
     }
     return verdict;
 }

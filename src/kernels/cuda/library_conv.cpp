@@ -109,7 +109,12 @@ class LibraryConv {
             hopeless_ = best ? 2 * seconds : 0;
             Start start = way.make(scratch_);
             if (!start) continue;
-            const double taken = measure_runs(device_, start, best ? 2 * seconds : 0);
+            double taken = 0;
+            try {
+                taken = measure_runs(device_, start, best ? 2 * seconds : 0);
+            } catch (const Error&) {
+                continue;  // it cannot be done so after all
+            }
             if (best && taken >= seconds) continue;
             best = std::move(start);
             chosen = way.name;
@@ -412,8 +417,10 @@ Layout library_layout(DType compute, int rank) {
 
 int64_t library_workspace(const Problem& problem) {
     constexpr int64_t kLeast = int64_t{4} << 20, kMost = int64_t{2} << 30, kPage = 4096;
+    // Always whole pages: what comes to be known is no more than what was planned before.
+    const auto pages = [](int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
     if (const auto known = EngineCache::shared().find(workspace_key(problem)))
-        return std::clamp((static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment + kPage - 1) / kPage * kPage, kPage, 2 * kMost);
+        return std::clamp(pages(static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment), kPage, 2 * kMost);
     int64_t bytes = 0;
     for (const TensorDesc& t : problem.tensors) bytes += numel(t.shape) * size_of(t.dtype);
     // Copies that a way keeps: of the input with its padding around it, or with more channels.
@@ -425,12 +432,13 @@ int64_t library_workspace(const Problem& problem) {
         for (int d = 0; d < conv->window.rank(); ++d) around[2 + d] += conv->window.pad_lo[d] + conv->window.pad_hi[d];
         copies = numel(around) * size_of(x.dtype) + kAlignment;
     }
-    if (problem.compute != DType::bf16) return std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies;
-    // With bf16 few engines are chosen that need much: gradients of weights whose sums are made in parts.
-    constexpr int64_t kMuch = int64_t{1} << 30, kPack = 8;
+    if (problem.compute != DType::bf16) return pages(std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies);
+    // With bf16 few engines are chosen that need much: for gradients of weights, whose sums are made in parts.
+    constexpr int64_t kPack = 8;
+    const int64_t much = conv->direction == Direction::GradWeight ? int64_t{1} << 30 : int64_t{128} << 20;
     const auto widened = [&](const Shape& shape) { return numel(shape) / shape[1] * ((shape[1] + kPack - 1) / kPack * kPack); };
     if (x.shape[1] % kPack != 0) copies += (widened(x.shape) + widened(w.shape)) * size_of(DType::bf16) + 2 * kAlignment;
-    return std::clamp(bytes, kLeast, kMuch) + copies;
+    return pages(std::clamp(bytes, kLeast, much) + copies);
 }
 
 std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device) {

@@ -52,6 +52,17 @@ Matmul::Matmul(Device& device, const Product& product, DType compute, void* work
       wide_(compute == DType::f64),
       workspace_(workspace),
       workspace_bytes_(static_cast<size_t>(workspace_bytes)) {
+    try {
+        make(compute);
+    } catch (...) {
+        destroy();
+        throw;
+    }
+}
+
+Matmul::~Matmul() { destroy(); }
+
+void Matmul::make(DType compute) {
     check(cublasLtMatmulDescCreate(&operation_, library_compute(compute), wide_ ? CUDA_R_64F : CUDA_R_32F), "cublasLtMatmulDescCreate");
     const auto set = [&](cublasLtMatmulDescAttributes_t name, const Matrix& m) {
         const cublasOperation_t how = m.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -65,7 +76,7 @@ Matmul::Matmul(Device& device, const Product& product, DType compute, void* work
     choose();
 }
 
-Matmul::~Matmul() {
+void Matmul::destroy() {
     for (cublasLtMatrixLayout_t layout : {first_, second_, result_})
         if (layout) cublasLtMatrixLayoutDestroy(layout);
     if (operation_) cublasLtMatmulDescDestroy(operation_);
@@ -101,6 +112,7 @@ void Matmul::choose() {
     require(count > 0, "cuBLASLt has no way to multiply matrices for a result of {} x {} in {}", p_.c.rows, p_.c.columns,
             name_of(p_.a.dtype));
     algorithm_ = found.algo;
+    used_bytes_ = static_cast<int64_t>(found.workspaceSize);
 }
 
 }  // namespace convoy::cuda

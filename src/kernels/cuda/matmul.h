@@ -29,15 +29,19 @@ class Matmul {
     Matmul& operator=(const Matmul&) = delete;
 
     void start() const;
+    int64_t workspace_bytes() const { return used_bytes_; }  // that it uses
 
   private:
+    void make(DType compute);
     void choose();
+    void destroy();
 
     Device& device_;
     Product p_;
     bool wide_;
     void* workspace_;
     size_t workspace_bytes_;
+    int64_t used_bytes_ = 0;
     cublasLtMatmulDesc_t operation_ = nullptr;
     cublasLtMatrixLayout_t first_ = nullptr, second_ = nullptr, result_ = nullptr;
     cublasLtMatmulAlgo_t algorithm_{};

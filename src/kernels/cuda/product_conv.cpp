@@ -10,7 +10,7 @@ namespace convoy::cuda {
 
 namespace {
 
-constexpr int64_t kLibraryBytes = int64_t{32} << 20;
+constexpr int64_t kLibraryBytes = int64_t{32} << 20;  // at most
 
 int64_t positions_of(const Operand& o) { return numel(o.desc.shape) / (o.desc.shape[0] * o.desc.shape[1]); }
 
@@ -74,9 +74,8 @@ class Maker {
     }
 
     std::function<void()> multiply(const Product& product) {
-        void* const memory = scratch_.take(std::min(kLibraryBytes, scratch_.left() / Scratch::kAlignment * Scratch::kAlignment));
-        const auto bytes = static_cast<int64_t>(static_cast<std::byte*>(scratch_.rest()) - static_cast<std::byte*>(memory));
-        const auto matmul = std::make_shared<Matmul>(device_, product, compute_, memory, bytes);
+        const auto matmul = std::make_shared<Matmul>(device_, product, compute_, scratch_.rest(), std::min(kLibraryBytes, scratch_.left()));
+        scratch_.take(matmul->workspace_bytes());
         return [matmul] { matmul->start(); };
     }
 

@@ -91,10 +91,12 @@ std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request) 
     std::string name;
     double fastest = 0;
     const auto start = std::chrono::steady_clock::now();
-    for (size_t i = 0; i < std::min(engines.size(), kTried); ++i) {
+    size_t tried = 0;
+    for (size_t i = 0; i < engines.size() && tried < kTried; ++i) {
         if (best && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > kPatience) break;
         auto plan = prepared(device, engines[i], request);
         if (!plan) continue;
+        ++tried;
         double seconds = 0;
         try {
             seconds = measure_runs(

@@ -53,9 +53,11 @@ struct Plan {
     std::vector<Lattice> planes;
     std::vector<Pass> passes;
     int64_t reach = 0;  // the largest shift
+    int64_t band_bytes = 0;
+    int parts = 1;  // threads that have work
 
-    int64_t samples_points() const { return volume(grid); }
-    int64_t points() const { return n * samples_points(); }
+    int64_t sample_points() const { return volume(grid); }
+    int64_t points() const { return n * sample_points(); }
 };
 
 int64_t floor_mod(int64_t a, int64_t b) { return (a % b + b) % b; }
@@ -98,52 +100,50 @@ Plan backward_plan(const ConvView& v) {
         steps[i] = up(v.in[i], v.stride[i]);
         least[i] = INT64_MAX;
         most[i] = INT64_MIN;
-        for (int64_t phase = 0; phase < v.stride[i]; ++phase)
-            for (int64_t k = 0; k < v.kernel[i]; ++k)
-                if (floor_mod(offset(i, phase, k), v.stride[i]) == 0) {
-                    least[i] = std::min(least[i], offset(i, phase, k) / v.stride[i]);
-                    most[i] = std::max(most[i], offset(i, phase, k) / v.stride[i]);
-                }
+        for (int64_t k = 0; k < v.kernel[i]; ++k) {
+            const int64_t at = offset(i, floor_mod(-offset(i, 0, k), v.stride[i]), k) / v.stride[i];
+            least[i] = std::min(least[i], at);
+            most[i] = std::max(most[i], at);
+        }
         plan.grid[i] = steps[i] + most[i] - least[i];
     }
     plan.planes.push_back({v.out, {1, 1, 1}, least, plan.grid});
     for (int64_t a = 0; a < v.stride[0]; ++a)
         for (int64_t b = 0; b < v.stride[1]; ++b)
-            for (int64_t c = 0; c < v.stride[2]; ++c) {
-                const Three phase{a, b, c};
-                Pass pass{{v.in, v.stride, phase, steps}, {}};
-                for (int64_t t = 0; t < v.taps(); ++t) {
-                    const Three k = v.tap(t);
-                    Tap tap{t, 0, 0};
-                    bool whole = true;
-                    for (size_t i = 0; i < 3; ++i) {
-                        whole = whole && floor_mod(offset(i, phase[i], k[i]), v.stride[i]) == 0;
-                        tap.shift = tap.shift * plan.grid[i] + offset(i, phase[i], k[i]) / v.stride[i] - least[i];
-                    }
-                    if (!whole) continue;
-                    plan.reach = std::max(plan.reach, tap.shift);
-                    pass.taps.push_back(tap);
-                }
-                plan.passes.push_back(std::move(pass));
-            }
+            for (int64_t c = 0; c < v.stride[2]; ++c) plan.passes.push_back({{v.in, v.stride, {a, b, c}, steps}, {}});
+    for (int64_t t = 0; t < v.taps(); ++t) {
+        const Three k = v.tap(t);
+        Tap tap{t, 0, 0};
+        int64_t pass = 0;
+        for (size_t i = 0; i < 3; ++i) {
+            const int64_t phase = floor_mod(-offset(i, 0, k[i]), v.stride[i]);
+            pass = pass * v.stride[i] + phase;
+            tap.shift = tap.shift * plan.grid[i] + offset(i, phase, k[i]) / v.stride[i] - least[i];
+        }
+        plan.reach = std::max(plan.reach, tap.shift);
+        plan.passes[static_cast<size_t>(pass)].taps.push_back(tap);
+    }
     return plan;
 }
 
-Plan plan_of(const ConvView& v) { return v.direction() == Direction::GradInput ? backward_plan(v) : forward_plan(v); }
-
-// Bytes that a band should take: a part of a core's second cache.
-constexpr int64_t kBandBytes = int64_t{1} << 19;
+Plan plan_of(const ConvView& v, const CpuContext& context) {
+    Plan plan = v.direction() == Direction::GradInput ? backward_plan(v) : forward_plan(v);
+    constexpr int64_t kBandBytes = int64_t{1} << 19;  // a part of a core's second cache
+    plan.band_bytes = std::min(kBandBytes, context.cached_bytes);
+    plan.parts = static_cast<int>(std::clamp<int64_t>(up(plan.points(), kDeep), 1, std::max(1, context.threads)));
+    return plan;
+}
 
 // Points of a band, a multiple of 32, when each takes so many bytes and the sources reach further.
 int64_t band_of(const Plan& plan, int64_t bytes_each) {
-    const int64_t fits = kBandBytes / bytes_each - plan.reach;
+    const int64_t fits = plan.band_bytes / bytes_each - plan.reach;
     const int64_t wanted = std::max<int64_t>({fits, 2 * plan.reach, 256});
     return up(std::min(wanted, plan.points()), kDeep) * kDeep;
 }
 
 // The elements under a range of points, in vectors of 16 floats from the beginning of a tensor's first block; -1 for none.
 void find_elements(const Plan& plan, const Lattice& lattice, int64_t blocks, int64_t first, int64_t count, int64_t* elements) {
-    const int64_t each = plan.samples_points();
+    const int64_t each = plan.sample_points();
     int64_t n = first / each, rest = first % each;
     Three j{rest / (plan.grid[1] * plan.grid[2]), rest / plan.grid[2] % plan.grid[1], rest % plan.grid[2]};
     for (int64_t q = 0; q < count; ++q) {
@@ -182,11 +182,11 @@ struct Sizes {
     }
 };
 
-Memory memory_of(const Plan& plan, int threads, void* workspace) {
+Memory memory_of(const Plan& plan, void* workspace) {
     const Sizes sizes(plan);
     Scratch scratch(workspace);
     Memory memory{scratch.take<Half>(2 * sizes.weights), {}, 0};
-    for (int t = 0; t < threads; ++t)
+    for (int t = 0; t < plan.parts; ++t)
         memory.own.push_back({scratch.take<Half>(2 * static_cast<int64_t>(plan.planes.size()) * sizes.deep * sizes.lane * kDeep),
                               scratch.take<int64_t>(sizes.lane), scratch.take<int64_t>(sizes.band + kTile)});
     memory.bytes = scratch.bytes();
@@ -197,11 +197,10 @@ class TileKernel : public Kernel {
   public:
     explicit TileKernel(const ConvCall& call)
         : v_(call.view),
-          plan_(plan_of(v_)),
+          plan_(plan_of(v_, call.context)),
           sizes_(plan_),
-          threads_(std::max(1, call.context.threads)),
           w_(call.w),
-          memory_(memory_of(plan_, threads_, call.workspace)),
+          memory_(memory_of(plan_, call.workspace)),
           back_(v_.direction() == Direction::GradInput) {
         source_ = back_ ? call.y : call.x;
         result_ = back_ ? call.x : call.y;
@@ -221,8 +220,8 @@ class TileKernel : public Kernel {
     }
 
     void run(const StepContext&) override {
-        in_parts(threads_, plan_.results, [&](int, int64_t begin, int64_t end) { split_weights(begin, end); });
-        in_parts(threads_, up(plan_.points(), kDeep), [&](int part, int64_t begin, int64_t end) {
+        in_parts(plan_.parts, plan_.results, [&](int, int64_t begin, int64_t end) { split_weights(begin, end); });
+        in_parts(plan_.parts, up(plan_.points(), kDeep), [&](int part, int64_t begin, int64_t end) {
             vec::begin_tiles();
             const int64_t last = std::min(end * kDeep, plan_.points());
             for (int64_t q = begin * kDeep; q < last; q += sizes_.band)
@@ -274,7 +273,6 @@ class TileKernel : public Kernel {
         const Terms& terms = terms_[p];
         const auto count = static_cast<int64_t>(terms.b.size());
         find_elements(plan_, pass.results, plan_.results, begin, up(end - begin, kTile) * kTile, own.to);
-        for (int64_t q = end - begin; q < up(end - begin, kTile) * kTile; ++q) own.to[q] = -1;  // another thread's
         const int64_t points = volume(pass.results.size);
         alignas(64) float sums[2][2][kTile * kTile];
         for (int64_t r = 0; r < plan_.results; r += 2)
@@ -302,7 +300,6 @@ class TileKernel : public Kernel {
     ConvView v_;
     Plan plan_;
     Sizes sizes_;
-    int threads_;
     const float *source_, *w_;
     float* result_;
     Memory memory_;
@@ -338,11 +335,11 @@ struct WeightMemory {
     int64_t bytes;
 };
 
-WeightMemory weight_memory(const ConvView& v, const Plan& plan, int threads, void* workspace) {
+WeightMemory weight_memory(const ConvView& v, const Plan& plan, void* workspace) {
     const WeightSizes sizes(v, plan);
     Scratch scratch(workspace);
     WeightMemory memory{{}, 0};
-    for (int t = 0; t < threads; ++t)
+    for (int t = 0; t < plan.parts; ++t)
         memory.own.push_back({scratch.take<Half>(2 * static_cast<int64_t>(plan.planes.size()) * plan.sources * kTile * sizes.lane),
                               scratch.take<Half>(2 * plan.results * kTile * sizes.band), scratch.take<int64_t>(sizes.lane),
                               t == 0 ? nullptr : scratch.take<float>(sizes.weights)});
@@ -355,13 +352,12 @@ class TileWeightKernel : public Kernel {
   public:
     explicit TileWeightKernel(const ConvCall& call)
         : v_(call.view),
-          plan_(plan_of(v_)),
+          plan_(plan_of(v_, call.context)),
           sizes_(v_, plan_),
-          threads_(std::max(1, call.context.threads)),
           x_(call.x),
           y_(call.y),
           w_(call.w),
-          memory_(weight_memory(v_, plan_, threads_, call.workspace)) {
+          memory_(weight_memory(v_, plan_, call.workspace)) {
         for (int64_t t = 0; t < sizes_.band / kDeep; ++t) {
             a_.push_back(t * sizes_.next);
             b_.push_back(t * kTileHalves);
@@ -371,7 +367,7 @@ class TileWeightKernel : public Kernel {
     }
 
     void run(const StepContext&) override {
-        in_parts(threads_, up(plan_.points(), kDeep), [&](int part, int64_t begin, int64_t end) {
+        in_parts(plan_.parts, up(plan_.points(), kDeep), [&](int part, int64_t begin, int64_t end) {
             const auto& own = memory_.own[static_cast<size_t>(part)];
             float* const sums = own.sums ? own.sums : w_;
             std::fill_n(sums, sizes_.weights, 0.0f);
@@ -380,9 +376,9 @@ class TileWeightKernel : public Kernel {
             for (int64_t q = begin * kDeep; q < last; q += sizes_.band) band(own, sums, q, std::min(q + sizes_.band, last));
             vec::end_tiles();
         });
-        if (threads_ == 1) return;
-        in_flat_parts(threads_, sizes_.weights, [&](int, int64_t begin, int64_t end) {
-            for (int t = 1; t < threads_; ++t) {
+        if (plan_.parts == 1) return;
+        in_flat_parts(plan_.parts, sizes_.weights, [&](int, int64_t begin, int64_t end) {
+            for (int t = 1; t < plan_.parts; ++t) {
                 const float* const sums = memory_.own[static_cast<size_t>(t)].sums;
                 for (int64_t i = begin; i < end; ++i) w_[i] += sums[i];
             }
@@ -393,7 +389,7 @@ class TileWeightKernel : public Kernel {
     void band(const WeightMemory::Own& own, float* sums, int64_t begin, int64_t end) const {
         const int64_t chunks = up(end - begin, kDeep);
         split_sources(own, begin, up(chunks * kDeep + plan_.reach, kDeep));
-        split_results(own, begin, end, chunks);
+        split_results(own, begin, chunks);
         // The larger factor goes by once; the smaller one stays in the cache.
         if (static_cast<int64_t>(plan_.planes.size()) * plan_.sources > plan_.results) {
             for (int64_t s = 0; s < plan_.sources; s += 2)
@@ -438,10 +434,9 @@ class TileWeightKernel : public Kernel {
         }
     }
 
-    void split_results(const WeightMemory::Own& own, int64_t begin, int64_t end, int64_t chunks) const {
+    void split_results(const WeightMemory::Own& own, int64_t begin, int64_t chunks) const {
         const Lattice& lattice = plan_.passes[0].results;
         find_elements(plan_, lattice, plan_.results, begin, chunks * kDeep, own.elements);
-        for (int64_t q = end - begin; q < chunks * kDeep; ++q) own.elements[q] = -1;  // another thread's
         const int64_t points = volume(lattice.size);
         for (int64_t r = 0; r < plan_.results; ++r) {
             Half* const to = own.results + r * kTile * sizes_.band;
@@ -452,7 +447,6 @@ class TileWeightKernel : public Kernel {
     ConvView v_;
     Plan plan_;
     WeightSizes sizes_;
-    int threads_;
     const float *x_, *y_;
     float* w_;
     WeightMemory memory_;
@@ -467,14 +461,12 @@ ConvOffers offers(const ConvView& v, const CpuContext& context) {
     if (context.block != kTile) return ConvOffers::refuse("blocks have other than 16 channels");
     if (v.groups > 1) return ConvOffers::refuse("there are groups");
     const Layout layout = Layout::blocked(v.rank + 2, context.block);
-    const Plan plan = plan_of(v);
-    const int threads = std::max(1, context.threads);
+    const Plan plan = plan_of(v, context);
     // Computed besides: padding on the grid, and channels that fill up blocks.
     const double used = static_cast<double>(v.n * v.out_points()) * static_cast<double>(v.c * v.f) /
                         (static_cast<double>(plan.points()) * static_cast<double>(plan.sources * plan.results * kTile * kTile));
     const double operations = v.operations() / std::max(used, 1e-6);
-    const int64_t bytes =
-        v.direction() == Direction::GradWeight ? weight_memory(v, plan, threads, nullptr).bytes : memory_of(plan, threads, nullptr).bytes;
+    const int64_t bytes = v.direction() == Direction::GradWeight ? weight_memory(v, plan, nullptr).bytes : memory_of(plan, nullptr).bytes;
     return {
         .list =
             {{.variant = "",

@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(All, EveryAlgorithm, ::testing::ValuesIn(params()), [](
 
 // Tiles in several chunks give what they give in one.
 TEST(Convolution, ChunksDoNotMatter) {
-    for (const ConvAlgorithm* algorithm : {&winograd_f2(), &fft(), &winograd3d()}) {
+    std::vector<const ConvAlgorithm*> algorithms{&winograd_f2(), &fft(), &winograd3d()};
+    if (vec::amx_ready()) algorithms.push_back(&amx());
+    for (const ConvAlgorithm* algorithm : algorithms) {
         const auto implementation = make_convolutions({algorithm});
         for (int i = 0; i < test_count(3, 60); ++i) {
             Draw d(std::string(algorithm->name) + " chunks", i);
