@@ -6,8 +6,8 @@
 
 namespace convoy {
 
-// Runs both steps in turns for about so long, and up to three times that when they are close, on made-up data and with a learning rate of 0, so that nothing drifts. All ranks call it together; the first
-// rank's clock counts, and its verdict is everybody's.
+// Runs both steps in turns for about so long, and up to three times that when they are close, on made-up data and with a learning rate of 0, so that
+// nothing drifts. All ranks call it together; the first rank's clock counts, and its verdict is everybody's.
 Verdict race(const Graph& graph, const SessionOptions& untuned, const SessionOptions& tuned, double seconds);
 
 }  // namespace convoy
