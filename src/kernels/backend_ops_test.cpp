@@ -222,8 +222,10 @@ TEST_P(BackendOps, AgreeWithTheReference) {
                         << "output " << o << ": " << differences(found[o], expected[o], exact ? 0 : allowed);
                 }
                 EXPECT_EQ(trial.run(), found) << "not the same bits again";
-                for (const auto& [output, input] : candidate.in_place) {
-                    if (candidate.in_place.size() > 8 && output % 8 != 0) continue;
+                // Some of them, of hundreds of updates: every run looks at the memory of all.
+                const size_t every = std::max<size_t>(candidate.in_place.size() / 4, 1);
+                for (size_t i = static_cast<size_t>(number) % every; i < candidate.in_place.size(); i += every) {
+                    const auto [output, input] = candidate.in_place[i];
                     EXPECT_EQ(trial.run(output, input), found) << "output " << output << " in the place of input " << input;
                 }
                 if (::testing::Test::HasFailure()) return;

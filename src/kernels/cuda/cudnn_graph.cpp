@@ -17,6 +17,7 @@ cudnnDataType_t library_type(DType type) {
         case DType::tf32:
         case DType::f32: return CUDNN_DATA_FLOAT;
         case DType::bf16: return CUDNN_DATA_BFLOAT16;
+        case DType::f16: return CUDNN_DATA_HALF;
         default: fail("cuDNN convolutions do not take {}", name_of(type));
     }
 }
@@ -217,7 +218,7 @@ std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePo
             const auto engine = descriptors_in(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
             if (engine.empty() || !allowed(engine[0], policy)) continue;
             EngineConfig each{config, value_in<int64_t>(engine[0], CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64),
-                              text_of(engine[0], config)};
+                              text_of(engine[0], config), mode == CUDNN_HEUR_MODE_FALLBACK};
             const auto same = [&](const EngineConfig& other) { return other.name == each.name; };
             if (std::any_of(found.begin(), found.end(), same) || std::any_of(others.begin(), others.end(), same)) continue;
             (seen.insert(each.engine).second ? found : others).push_back(std::move(each));

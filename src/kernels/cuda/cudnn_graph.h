@@ -72,6 +72,7 @@ struct EngineConfig {
     Descriptor config;
     int64_t engine;
     std::string name;
+    bool fallback = false;  // slower than others, perhaps by orders of magnitude
 };
 // Those that the library names for the graph: the likely best setting of every engine first, then the others.
 std::vector<EngineConfig> engine_configs(const Descriptor& graph, const EnginePolicy& policy);

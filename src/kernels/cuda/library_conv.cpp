@@ -9,7 +9,9 @@
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/engine_cache.h"
+#include "kernels/cuda/library_plan.h"
 #include "kernels/cuda/product_conv.h"
+#include "kernels/cuda/slices.h"
 #include "kernels/cuda/tiled_grad_weight.h"
 #include "kernels/cuda/tune.h"
 #include "kernels/cuda/views.h"
@@ -20,36 +22,10 @@ namespace convoy::cuda {
 
 namespace {
 
-enum Uid : int64_t { kX = 1, kW, kY, kBias, kSum, kShifted };
-
 constexpr int64_t kAlignment = Scratch::kAlignment;
+constexpr double kSliced = 1e11;                    // operations from which on channels may be cut into slices
+constexpr int64_t kSliceScales = int64_t{4} << 20;  // bytes that their scales need at most
 int64_t bytes_of(const Operand& o) { return numel(o.desc.shape) * size_of(o.desc.dtype); }
-
-// With at least two spatial dims, which the library wants: one of length 1 is put before a single one.
-struct Padded {
-    Dims dims, strides;
-};
-Padded padded(const Shape& shape, const Dims& strides) {
-    if (shape.size() != 3) return {shape, strides};
-    return {{shape[0], shape[1], 1, shape[2]}, {strides[0], strides[1], strides[2] * shape[2], strides[2]}};
-}
-Window padded(const Window& w) {
-    if (w.rank() != 1) return w;
-    return {{1, w.kernel[0]}, {1, w.stride[0]}, {1, w.dilation[0]}, {0, w.pad_lo[0]}, {0, w.pad_hi[0]}};
-}
-
-GraphTensor tensor(int64_t uid, const Operand& o) {
-    const Padded p = padded(o.desc.shape, strides_of(o.desc.shape, o.layout));
-    return {uid, o.desc.dtype, p.dims, p.strides};
-}
-
-// A convolution as the library is asked for it.
-struct Asked {
-    Direction direction;
-    Window window;
-    Operand x, w, y;
-    bool fused = false;  // with the bias and the activation
-};
 
 using Start = std::function<void()>;
 struct Way {
@@ -75,8 +51,12 @@ void copy_to_box(const Device& device, const Operand& src, const Operand& dst, c
                {static_cast<std::byte*>(dst.data) + offset * size_of(dst.desc.dtype), dst.desc.dtype, strides});
 }
 
+// Counted up with the ways that there are: what was chosen of others, and what they needed, is not asked for then.
+constexpr int kWays = 2;
 // Where the bytes are kept that the chosen way needs. (No device is known when candidates are offered; too little for another one only means another choice.)
-std::string workspace_key(const Problem& problem) { return fmt::format("cuDNN {}, scratch bytes: {}", cudnnGetVersion(), key_of(problem)); }
+std::string workspace_key(const Problem& problem) {
+    return fmt::format("cuDNN {}, scratch bytes of ways {}: {}", cudnnGetVersion(), kWays, key_of(problem));
+}
 
 class LibraryConv {
   public:
@@ -85,15 +65,14 @@ class LibraryConv {
           compute_(request.problem.compute),
           groups_(conv.groups),
           work_(work_of(request.problem)),
-          activation_(conv.activation),
-          bias_(conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data),
-          asked_{conv.direction, conv.window, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y)},
+          follow_{conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data, conv.activation},
+          asked_{conv.direction, conv.window, compute_, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y), {}},
           scratch_(request.workspace, library_workspace(request.problem)),
           workspace_(workspace_key(request.problem)) {}
 
     std::unique_ptr<Kernel> kernel() {
         const auto list = ways();
-        std::string question = key(asked_) + (follows() ? follow_text() : "") + ", one of:";  // another list is another question
+        std::string question = fmt::format("{}{}, one of ways {}:", text_of(asked_), follow_.text(), kWays);
         for (const Way& way : list) question += " " + way.name + ",";
         if (const auto known = remembered(device_, question))
             for (const Way& way : list)
@@ -103,9 +82,8 @@ class LibraryConv {
         std::string chosen;
         double seconds = 0;
         int64_t bytes = 0;
-        constexpr double kAnyGood = 5e12;  // operations a second
         for (const Way& way : list) {
-            if (way.last_resort && best && work_ / seconds > kAnyGood) continue;
+            if (way.last_resort && best && work_ / seconds > any_good()) continue;
             hopeless_ = best ? 2 * seconds : 0;
             Start start = way.make(scratch_);
             if (!start) continue;
@@ -134,10 +112,8 @@ class LibraryConv {
         return make_kernel([start = std::move(start)](const StepContext&) { start(); });
     }
 
-    bool follows() const { return bias_ || activation_; }
-    std::string follow_text() const {
-        return fmt::format(" bias {} activation {}", bias_ != nullptr, activation_ ? name_of(activation_->kind) : "none");
-    }
+    // Operations a second beyond which no other way is looked for.
+    double any_good() const { return compute_ == DType::bf16 ? 400e12 : compute_ == DType::tf32 ? 150e12 : 5e12; }
 
     std::vector<Way> ways() const {
         std::vector<Way> list;
@@ -151,19 +127,23 @@ class LibraryConv {
         }
         // With tensor cores the engines that fuse, and those that write as they read, were never behind.
         const bool widens = gradient && asked_.w.desc.dtype != asked_.x.desc.dtype;
-        if (follows()) list.push_back({"plain, at once", [this](Scratch s) { return plainly(at_once(asked_), s); }});
+        if (follow_) list.push_back({"plain, at once", [this](Scratch s) { return plainly(at_once(asked_), s); }});
         if (widens) list.push_back({"rounded first", [this](Scratch s) { return rounded_first(asked_, s); }});
         list.push_back({"plain", [this](Scratch s) { return followed(plainly(asked_, s)); },
-                        compute_ == DType::f32 ? wants_tiles() && asked_.window.rank() == 3 : follows() || widens});
-        if (wants_channels() && follows()) list.push_back({"wide, at once", [this](Scratch s) { return wide(s, true); }});
+                        compute_ == DType::f32 ? wants_tiles() && asked_.window.rank() == 3 : follow_ || widens});
+        if (wants_channels() && follow_) list.push_back({"wide, at once", [this](Scratch s) { return wide(s, true); }});
         if (wants_channels()) list.push_back({"wide", [this](Scratch s) { return wide(s, false); }});
         if (compute_ == DType::f32 && is_product(product(false), groups_)) {
             list.push_back({"products", [this](Scratch s) { return followed(as_products(s, false)); }});
             if (gradient) list.push_back({"joined products", [this](Scratch s) { return as_products(s, true); }});
         }
         if (can_mirror()) list.push_back({"mirrored", [this](Scratch s) { return followed(mirrored(s)); }});
+        for (const int slices : {1, 2, 3})
+            if (wants_slices(slices))
+                list.push_back(
+                    {fmt::format("in {} slices", slices), [this, slices](Scratch s) { return in_slices(slices, s); }, slices > 1});
         for (const int64_t parts : {4, 16})
-            if (gradient && asked_.x.desc.shape[0] % parts == 0)
+            if (compute_ == DType::f32 && gradient && asked_.x.desc.shape[0] % parts == 0)
                 list.push_back({fmt::format("in {} parts", parts), [this, parts](Scratch s) { return in_parts(parts, s); }, true});
         return list;
     }
@@ -176,17 +156,17 @@ class LibraryConv {
         return [&device = device_, plan = std::move(plan)] { plan->run(device); };
     }
 
-    static Asked at_once(Asked a) {
-        a.fused = true;
+    Asked at_once(Asked a) const {
+        a.at_once = follow_;
         return a;
     }
 
     // The bias and the activation in a pass of their own.
     Start followed(Start start) const {
-        if (!start || !follows()) return start;
-        return [start = std::move(start), &device = device_, y = asked_.y, bias = bias_, activation = activation_] {
+        if (!start || !follow_) return start;
+        return [start = std::move(start), &device = device_, y = asked_.y, follow = follow_] {
             start();
-            start_bias(device, y, bias, activation ? &*activation : nullptr);
+            start_bias(device, y, follow.bias, follow.activation ? &*follow.activation : nullptr);
         };
     }
 
@@ -215,12 +195,12 @@ class LibraryConv {
         const int64_t channels = (a.x.desc.shape[1] + pack() - 1) / pack() * pack();
         a.x.desc.shape[1] = a.w.desc.shape[1] = channels;
         if (!forward) a.w.desc.dtype = a.x.desc.dtype;
-        a.fused = forward && fused && follows();
+        if (forward && fused) a.at_once = follow_;
         a.x.data = s.take(bytes_of(a.x));
         a.w.data = a.x.data ? s.take(bytes_of(a.w)) : nullptr;
         Start start = a.w.data ? plainly(a, s) : nullptr;
         if (!start) return nullptr;
-        if (forward && !a.fused) start = followed(std::move(start));
+        if (forward && !fused) start = followed(std::move(start));
         return [start = std::move(start), &device = device_, own = asked_, a, forward] {
             start_widen(device, own.x, a.x);
             if (forward) start_widen(device, own.w, a.w);
@@ -319,6 +299,44 @@ class LibraryConv {
         };
     }
 
+    // The gradient of weights by slices of the channels, over which the library's engines are faster where there are many of both channels and positions;
+    // and in tf32, for which they are slow, with its ten digits in halves.
+    bool wants_slices(int slices) const {
+        constexpr int64_t kPack = 8, kLeast = 32;
+        if (asked_.direction != Direction::GradWeight || groups_ != 1 || asked_.x.layout.is_plain()) return false;
+        const int64_t channels = asked_.x.desc.shape[1], filters = asked_.y.desc.shape[1];
+        if (channels % kPack != 0 || filters % kPack != 0) return false;
+        if (slices == 1) return compute_ == DType::tf32;
+        return channels % (slices * kLeast) == 0 && work_ > kSliced;
+    }
+    Start in_slices(int count, Scratch s) const {
+        Slices slices{count, asked_.x, asked_.w, asked_.y};
+        Asked a = asked_;
+        a.x.desc.shape[1] = a.w.desc.shape[1] = asked_.x.desc.shape[1] / count;
+        const DType type = slices.halved() ? DType::f16 : a.x.desc.dtype;
+        a.x.desc.dtype = a.w.desc.dtype = a.y.desc.dtype = type;
+        a.x.data = slices.x_slices = s.take(count * bytes_of(a.x));
+        a.w.data = slices.w_slices = s.take(count * bytes_of(a.w));
+        if (slices.halved()) {
+            a.y.data = slices.y_halves = s.take(bytes_of(a.y));
+            slices.scales = s.take(slices.scales_bytes());
+        }
+        if (!a.x.data || !a.w.data || !a.y.data || (slices.halved() && !slices.scales)) return nullptr;
+        const auto first = tuned(a, s);
+        if (!first) return nullptr;
+        std::vector<ExecutionPlan> plans;
+        const auto slice = [](const Operand& o, int i) { return static_cast<std::byte*>(o.data) + i * bytes_of(o); };
+        for (int i = 0; i < count; ++i) {
+            plans.push_back(*first);
+            plans.back().bind({{kX, slice(a.x, i)}, {kW, slice(a.w, i)}, {kY, a.y.data}}, s.rest());
+        }
+        return [&device = device_, plans = std::move(plans), slices] {
+            start_cutting(device, slices);
+            for (const ExecutionPlan& plan : plans) plan.run(device);
+            start_joining(device, slices);
+        };
+    }
+
     // The gradient of weights by parts of the batch, whose sums are added: an engine that cannot be had for the whole may be had for a part.
     Start in_parts(int64_t parts, Scratch s) const {
         Asked a = asked_;
@@ -342,66 +360,17 @@ class LibraryConv {
         };
     }
 
-    // --- Asking the library ---------------------------------------------------------------------------------------------------------
-
     std::shared_ptr<ExecutionPlan> tuned(const Asked& a, const Scratch& s) const {
-        const GraphTensor x = tensor(kX, a.x), w = tensor(kW, a.w), y = tensor(kY, a.y);
-        TuneRequest request{.policy = {.tensor_cores = compute_ != DType::f32},
-                            .memory = {{kX, a.x.data}, {kW, a.w.data}, {kY, a.y.data}},
-                            .workspace = s.rest(),
-                            .workspace_bytes = s.left(),
-                            .hopeless = hopeless_};
-        try {
-            ConvGraph graph(padded(a.window), DType::f32);
-            if (a.fused)
-                add_fused(graph, a.direction, x, w, y);
-            else
-                graph.convolution(a.direction, x, w, y);
-            request.graph = graph.finalize(device_);
-            if (a.fused && bias_) request.memory.emplace_back(kBias, bias_);
-            request.problem = key(a) + (a.fused ? follow_text() : "");
-            auto plan = tune(device_, request);
-            if (plan) needed_ = scratch_.left() - s.left() + plan->workspace_bytes();
-            return plan;
-        } catch (const Error&) {
-            return nullptr;  // no graph that the library takes
-        }
-    }
-
-    void add_fused(ConvGraph& graph, Direction direction, const GraphTensor& x, const GraphTensor& w, const GraphTensor& y) const {
-        const auto inside = [&](int64_t uid) { return GraphTensor{uid, DType::f32, y.dims, y.strides, true}; };
-        GraphTensor result = inside(kSum);
-        graph.convolution(direction, x, w, result);
-        if (bias_) {
-            Dims dims = Dims::filled(y.dims.size(), 1), strides = Dims::filled(y.dims.size(), 1);
-            dims[1] = y.dims[1];
-            strides[0] = y.dims[1];
-            // Channels are the fastest dim, as in the layout of y.
-            for (int d = 2; d < dims.size(); ++d) strides[d] = y.dims[1];
-            const GraphTensor sum = activation_ ? inside(kShifted) : y;
-            graph.add(result, {kBias, DType::f32, dims, strides}, sum);
-            result = sum;
-        }
-        if (activation_) graph.rectify(result, y, activation_->kind == Unary::Relu ? 0 : activation_->alpha);
-    }
-
-    std::string key(const Asked& a) const {
-        std::string text = fmt::format("{} {}", static_cast<int>(a.direction), name_of(compute_));
-        for (const Operand* o : {&a.x, &a.w, &a.y}) {
-            const GraphTensor t = tensor(kX, *o);
-            text += fmt::format(" {} {} by {}", name_of(t.dtype), to_string(t.dims), to_string(t.strides));
-        }
-        const Window v = padded(a.window);
-        return text + fmt::format(" stride {} dilation {} pad {} {}", to_string(v.stride), to_string(v.dilation), to_string(v.pad_lo),
-                                  to_string(v.pad_hi));
+        auto plan = library_plan(device_, a, s, hopeless_);
+        if (plan) needed_ = scratch_.left() - s.left() + plan->workspace_bytes();
+        return plan;
     }
 
     Device& device_;
     DType compute_;
     int64_t groups_;
     double work_;
-    std::optional<UnaryOp> activation_;
-    void* bias_;
+    Follow follow_;
     Asked asked_;
     Scratch scratch_;
     std::string workspace_;       // the key of what is needed of it
@@ -431,6 +400,12 @@ int64_t library_workspace(const Problem& problem) {
         Shape around = x.shape;
         for (int d = 0; d < conv->window.rank(); ++d) around[2 + d] += conv->window.pad_lo[d] + conv->window.pad_hi[d];
         copies = numel(around) * size_of(x.dtype) + kAlignment;
+    }
+    // Slices: in tf32 of both factors, as halves.
+    const bool halved = problem.compute == DType::tf32;
+    if (conv->direction == Direction::GradWeight && (halved || (problem.compute == DType::bf16 && work_of(problem) > kSliced))) {
+        copies += (numel(x.shape) + numel(w.shape)) * size_of(DType::f16) + kSliceScales;
+        if (halved) copies += numel(problem.tensors[static_cast<size_t>(conv->y)].shape) * size_of(DType::f16);
     }
     if (problem.compute != DType::bf16) return pages(std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies);
     // With bf16 few engines are chosen that need much: for gradients of weights, whose sums are made in parts.

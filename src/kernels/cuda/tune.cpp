@@ -94,6 +94,8 @@ std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request) 
     size_t tried = 0;
     for (size_t i = 0; i < engines.size() && tried < kTried; ++i) {
         if (best && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > kPatience) break;
+        // With tensor cores what the library falls back to was never the best, and took a minute.
+        if (engines[i].fallback && request.policy.tensor_cores && (best || request.hopeless > 0)) break;
         auto plan = prepared(device, engines[i], request);
         if (!plan) continue;
         ++tried;

@@ -1,0 +1,117 @@
+#include "kernels/cuda/slices.h"
+
+#include <cuda_fp16.h>
+
+#include "kernels/cuda/channel_pass.cuh"
+#include "kernels/cuda/copy.h"
+
+namespace convoy::cuda {
+
+namespace {
+
+// The exponent of every channel's scale.
+struct ScalePass {
+    using Element = float;
+    static constexpr int kIn = 1, kSums = 1;
+    static constexpr bool kWrites = false;
+    const float* in[1];
+    float* out;
+    int* exponents;
+
+    struct Param {};
+    __device__ Param param(int64_t) const { return {}; }
+    __device__ float apply(const Param&, const float (&x)[1], float (&sums)[2]) const {
+        sums[0] += x[0] * x[0];
+        return 0;
+    }
+    __device__ void finish(int64_t c, const double (&sums)[1]) const {
+        constexpr int kNorm = 7, kFar = 60;  // the squares of what is farther from 1 are no numbers of f32
+        if (sums[0] == 0)
+            exponents[c] = kFar;
+        else if (!isfinite(sums[0]))
+            exponents[c] = -kFar;
+        else
+            exponents[c] = kNorm - (ilogb(sqrt(sums[0])) + 1);
+    }
+};
+
+constexpr int kPack = 8;
+
+__device__ __forceinline__ float power_of_two(int exponent) { return __int_as_float((exponent + 127) << 23); }
+
+// A thread has a pack of channels and every so many rows.
+__global__ void __launch_bounds__(kThreads)
+    halve(const float* from, int64_t rows, int channels, int slice, const int* exponents, __half* to) {
+    for (int c = threadIdx.x * kPack; c < channels; c += blockDim.x * kPack) {
+        const auto exponent = load<kPack / 2>(exponents + c), rest = load<kPack / 2>(exponents + c + kPack / 2);
+        float scales[kPack];
+#pragma unroll
+        for (int v = 0; v < kPack; ++v) scales[v] = power_of_two(v < kPack / 2 ? exponent.at[v] : rest.at[v - kPack / 2]);
+        const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.y;
+        __half* const mine = to + c / slice * rows * slice + c % slice;
+        for (int64_t r = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; r < rows; r += step) {
+            const auto low = load<kPack / 2>(from + r * channels + c), high = load<kPack / 2>(from + r * channels + c + kPack / 2);
+            Pack<__half, kPack> out;
+#pragma unroll
+            for (int v = 0; v < kPack; ++v) out.at[v] = __float2half_rn((v < kPack / 2 ? low.at[v] : high.at[v - kPack / 2]) * scales[v]);
+            store<kPack>(mine + r * slice, out);
+        }
+    }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    unscale(const __half* from, int64_t rows, int taps, int channels, int slice, const int* of_x, const int* of_y, float* to) {
+    const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x, count = rows * channels;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+        const int64_t row = i / channels;
+        const int c = static_cast<int>(i - row * channels);
+        const float product = __half2float(from[(c / slice * rows + row) * slice + c % slice]);
+        to[i] = scalbnf(product, -(of_x[c] + of_y[row / taps]));
+    }
+}
+
+ChannelPlan scale_plan(const Operand& o) { return plan_channels(channel_view(o.desc.shape, o.layout), DType::f32, true); }
+int64_t channels_of(const Operand& o) { return o.desc.shape[1]; }
+int64_t exponent_bytes(const Operand& o) { return channels_of(o) * static_cast<int64_t>(sizeof(int)); }
+// Where the exponents of x, of y, and the partial sums lie.
+int* exponents_x(const Slices& s) { return static_cast<int*>(s.scales); }
+int* exponents_y(const Slices& s) { return exponents_x(s) + channels_of(s.x); }
+void* partial_sums(const Slices& s) { return exponents_y(s) + channels_of(s.y); }
+
+void start_halving(const Device& device, const Operand& from, const Slices& s, int* exponents, int count, void* to) {
+    start_channel_pass(device, scale_plan(from), ScalePass{{static_cast<const float*>(from.data)}, nullptr, exponents}, partial_sums(s));
+    const int64_t channels = channels_of(from), rows = numel(from.desc.shape) / channels;
+    const int across = threads_across(channels, kPack);
+    const dim3 block(across, kThreads / across);
+    launch(device, halve, grid_for(rows * across), block, static_cast<const float*>(from.data), rows, static_cast<int>(channels),
+           static_cast<int>(channels / count), exponents, static_cast<__half*>(to));
+}
+
+}  // namespace
+
+int64_t Slices::scales_bytes() const {
+    return exponent_bytes(x) + exponent_bytes(y) + std::max(scale_plan(x).workspace_bytes(1), scale_plan(y).workspace_bytes(1));
+}
+
+void start_cutting(const Device& device, const Slices& s) {
+    if (s.halved()) {
+        start_halving(device, s.x, s, exponents_x(s), s.count, s.x_slices);
+        start_halving(device, s.y, s, exponents_y(s), 1, s.y_halves);
+        return;
+    }
+    const int64_t channels = channels_of(s.x), rows = numel(s.x.desc.shape) / channels, slice = channels / s.count;
+    const DType type = s.x.desc.dtype;
+    start_copy(device, {s.count, rows, slice}, {s.x.data, type, {slice, channels, 1}}, {s.x_slices, type, {rows * slice, slice, 1}});
+}
+
+void start_joining(const Device& device, const Slices& s) {
+    const int64_t channels = channels_of(s.w), rows = numel(s.w.desc.shape) / channels, slice = channels / s.count;
+    if (s.halved())
+        return launch(device, unscale, grid_for(rows * channels), kThreads, static_cast<const __half*>(s.w_slices), rows,
+                      static_cast<int>(rows / s.w.desc.shape[0]), static_cast<int>(channels), static_cast<int>(slice), exponents_x(s),
+                      exponents_y(s), static_cast<float*>(s.w.data));
+    start_copy(device, {s.count, rows, slice}, {s.w_slices, s.x.desc.dtype, {rows * slice, slice, 1}},
+               {s.w.data, s.w.desc.dtype, {slice, channels, 1}});
+}
+
+}  // namespace convoy::cuda

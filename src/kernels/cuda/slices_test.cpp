@@ -1,0 +1,134 @@
+// Factors that are cut, and products that are put together again, by the definition.
+#include "kernels/cuda/slices.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cuda/conv_testing.h"
+#include "tensor/tensor.h"
+
+namespace convoy::cuda {
+namespace {
+
+class SlicesTest : public DeviceConvTest {
+  protected:
+    Operand last(const Shape& shape) { return operand(shape, Layout::channels_last(shape.size())); }
+    void* memory(int64_t bytes) {
+        memory_.push_back(std::make_unique<DeviceMemory>(*device_, bytes));
+        return memory_.back()->data();
+    }
+    Slices halves(int count, const Operand& x, const Operand& w, const Operand& y) {
+        Slices s{count, x, w, y};
+        s.x_slices = memory(numel(x.desc.shape) * 2);
+        s.w_slices = memory(numel(w.desc.shape) * 2);
+        s.y_halves = memory(numel(y.desc.shape) * 2);
+        s.scales = memory(s.scales_bytes());
+        return s;
+    }
+    Tensor read_halves(const void* data, const Shape& shape) {
+        device_->synchronize();
+        Tensor halves(shape, DType::f16);
+        check(cudaMemcpy(halves.data(), data, static_cast<size_t>(halves.bytes()), cudaMemcpyDeviceToHost), "cudaMemcpy");
+        return halves.to(DType::f64);
+    }
+    // The gradient of a window of one element from its slices, in double precision, put into them as halves.
+    void multiply(const Slices& s) {
+        const int64_t channels = s.x.desc.shape[1], filters = s.y.desc.shape[1], rows = numel(s.x.desc.shape) / channels,
+                      slice = channels / s.count;
+        const Tensor x = read_halves(s.x_slices, {s.count, rows, slice}), y = read_halves(s.y_halves, {rows, filters});
+        Tensor w({s.count, filters, slice}, DType::f64);
+        const auto xs = x.as<double>(), ys = y.as<double>();
+        for (int64_t i = 0; i < s.count; ++i)
+            for (int64_t k = 0; k < filters; ++k)
+                for (int64_t c = 0; c < slice; ++c) {
+                    double sum = 0;
+                    for (int64_t r = 0; r < rows; ++r)
+                        sum += xs[static_cast<size_t>((i * rows + r) * slice + c)] * ys[static_cast<size_t>(r * filters + k)];
+                    w.as<double>()[static_cast<size_t>((i * filters + k) * slice + c)] = sum;
+                }
+        const Tensor narrow = w.to(DType::f16);
+        check(cudaMemcpy(s.w_slices, narrow.data(), static_cast<size_t>(narrow.bytes()), cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+    std::vector<float> product(const Slices& s) {
+        start_cutting(*device_, s);
+        multiply(s);
+        start_joining(*device_, s);
+        return read(s.w);
+    }
+    void write(const Operand& o, const std::vector<float>& values) {
+        check(cudaMemcpy(o.data, values.data(), values.size() * 4, cudaMemcpyHostToDevice), "cudaMemcpy");
+    }
+};
+
+TEST_F(SlicesTest, HalvesKeepTheDigitsOfEveryChannel) {
+    for (int round = 0; round < 20; ++round) {
+        memory_.clear();
+        const int count = static_cast<int>(between(1, 3));
+        const int64_t channels = 32 * count * between(1, 2), filters = 8 * between(1, 5), n = between(1, 3), size = between(1, 9);
+        const Operand x = last({n, channels, size, size}), y = last({n, filters, size, size}), w = last({filters, channels, 1, 1});
+        // Channels of very different sizes.
+        auto xs = read(x), ys = read(y);
+        for (size_t i = 0; i < xs.size(); ++i) xs[i] = std::ldexp(xs[i], static_cast<int>(i % static_cast<size_t>(channels) % 64) - 40);
+        for (size_t i = 0; i < ys.size(); ++i) ys[i] = std::ldexp(ys[i], 30 - 2 * static_cast<int>(i % static_cast<size_t>(filters)));
+        write(x, xs);
+        write(y, ys);
+        const auto is = product(halves(count, x, w, y));
+        const size_t rows = xs.size() / static_cast<size_t>(channels);
+        for (size_t k = 0; k < static_cast<size_t>(filters); ++k)
+            for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+                double sum = 0, squares_x = 0, squares_y = 0;
+                for (size_t r = 0; r < rows; ++r) {
+                    const double a = xs[r * static_cast<size_t>(channels) + c], b = ys[r * static_cast<size_t>(filters) + k];
+                    sum += a * b;
+                    squares_x += a * a;
+                    squares_y += b * b;
+                }
+                ASSERT_NEAR(is[k * static_cast<size_t>(channels) + c], sum, 2e-3 * std::sqrt(squares_x * squares_y));
+            }
+    }
+}
+
+TEST_F(SlicesTest, HalvesOfFarNumbers) {
+    const Operand x = last({1, 32, 2, 2}), y = last({1, 8, 2, 2}), w = last({8, 32, 1, 1});
+    for (const float size : {0.0f, 1e-20f, 1e18f}) {
+        write(x, std::vector<float>(128, size));
+        write(y, std::vector<float>(32, 0.25f));
+        for (const float v : product(halves(1, x, w, y))) EXPECT_NEAR(v, size, 2e-3 * size);
+    }
+    write(x, std::vector<float>(128, std::numeric_limits<float>::quiet_NaN()));
+    for (const float v : product(halves(1, x, w, y))) EXPECT_TRUE(std::isnan(v));
+}
+
+TEST_F(SlicesTest, OfOtherTypesAreCopies) {
+    constexpr int64_t kCount = 3, kSlice = 32, kRows = 30, kFilters = 8;
+    Operand x = last({2, kCount * kSlice, 3, 5});
+    const Operand w = last({kFilters, kCount * kSlice, 1, 1});
+    x.desc.dtype = DType::bf16;
+    Slices s{kCount, x, w, x};
+    s.x_slices = memory(numel(x.desc.shape) * 2);
+    s.w_slices = memory(numel(w.desc.shape) * 2);
+    const auto bits = [&](const void* from, int64_t count) {
+        device_->synchronize();
+        std::vector<uint16_t> values(static_cast<size_t>(count));
+        check(cudaMemcpy(values.data(), from, values.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
+        return values;
+    };
+    start_cutting(*device_, s);
+    const auto whole = bits(x.data, kRows * kCount * kSlice), cut = bits(s.x_slices, kRows * kCount * kSlice);
+    for (size_t r = 0; r < kRows; ++r)
+        for (size_t c = 0; c < kCount * kSlice; ++c)
+            ASSERT_EQ(cut[(c / kSlice * kRows + r) * kSlice + c % kSlice], whole[r * kCount * kSlice + c]);
+
+    Tensor products({kCount, kFilters, kSlice}, DType::f32);
+    for (size_t i = 0; i < kCount * kFilters * kSlice; ++i) products.as<float>()[i] = static_cast<float>(i % 251);
+    const Tensor narrow = products.to(DType::bf16);
+    check(cudaMemcpy(s.w_slices, narrow.data(), static_cast<size_t>(narrow.bytes()), cudaMemcpyHostToDevice), "cudaMemcpy");
+    start_joining(*device_, s);
+    const auto joined = read(w);
+    for (size_t k = 0; k < kFilters; ++k)
+        for (size_t c = 0; c < kCount * kSlice; ++c)
+            ASSERT_EQ(joined[k * kCount * kSlice + c], products.as<float>()[(c / kSlice * kFilters + k) * kSlice + c % kSlice]);
+}
+
+}  // namespace
+}  // namespace convoy::cuda
