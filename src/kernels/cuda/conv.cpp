@@ -6,6 +6,7 @@
 #include "kernels/cuda/direct_conv.h"
 #include "kernels/cuda/family.h"
 #include "kernels/cuda/library_conv.h"
+#include "kernels/cuda/library_workspace.h"
 
 namespace convoy::cuda {
 

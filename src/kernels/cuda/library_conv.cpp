@@ -1,37 +1,33 @@
 #include "kernels/cuda/library_conv.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <vector>
 
 #include "base/error.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/copy.h"
-#include "kernels/cuda/engine_cache.h"
 #include "kernels/cuda/library_plan.h"
+#include "kernels/cuda/library_workspace.h"
 #include "kernels/cuda/product_conv.h"
 #include "kernels/cuda/slices.h"
 #include "kernels/cuda/tiled_grad_weight.h"
 #include "kernels/cuda/tune.h"
 #include "kernels/cuda/views.h"
 #include "kernels/function_kernel.h"
-#include "program/key.h"
 
 namespace convoy::cuda {
 
 namespace {
 
 constexpr int64_t kAlignment = Scratch::kAlignment;
-constexpr double kSliced = 1e11;                    // operations from which on channels may be cut into slices
-constexpr int64_t kSliceScales = int64_t{4} << 20;  // bytes that their scales need at most
 int64_t bytes_of(const Operand& o) { return numel(o.desc.shape) * size_of(o.desc.dtype); }
 
 using Start = std::function<void()>;
 struct Way {
     std::string name;
     std::function<Start(Scratch)> make;  // an empty Start: it cannot be done so
-    bool last_resort = false;            // tried where no other way is any good
+    double unless = 0;                   // operations a second: not tried where another way has more (0: tried in any case)
 };
 
 // dst[i] = src[i + origin]
@@ -51,24 +47,17 @@ void copy_to_box(const Device& device, const Operand& src, const Operand& dst, c
                {static_cast<std::byte*>(dst.data) + offset * size_of(dst.desc.dtype), dst.desc.dtype, strides});
 }
 
-// Counted up with the ways that there are: what was chosen of others, and what they needed, is not asked for then.
-constexpr int kWays = 2;
-// Where the bytes are kept that the chosen way needs. (No device is known when candidates are offered; too little for another one only means another choice.)
-std::string workspace_key(const Problem& problem) {
-    return fmt::format("cuDNN {}, scratch bytes of ways {}: {}", cudnnGetVersion(), kWays, key_of(problem));
-}
-
 class LibraryConv {
   public:
     LibraryConv(const KernelRequest& request, const ConvProblem& conv, Device& device)
         : device_(device),
+          problem_(request.problem),
           compute_(request.problem.compute),
           groups_(conv.groups),
           work_(work_of(request.problem)),
           follow_{conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data, conv.activation},
           asked_{conv.direction, conv.window, compute_, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y), {}},
-          scratch_(request.workspace, library_workspace(request.problem)),
-          workspace_(workspace_key(request.problem)) {}
+          scratch_(request.workspace, library_workspace(request.problem)) {}
 
     std::unique_ptr<Kernel> kernel() {
         const auto list = ways();
@@ -83,7 +72,7 @@ class LibraryConv {
         double seconds = 0;
         int64_t bytes = 0;
         for (const Way& way : list) {
-            if (way.last_resort && best && work_ / seconds > any_good()) continue;
+            if (way.unless > 0 && best && work_ / seconds > way.unless) continue;
             hopeless_ = best ? 2 * seconds : 0;
             Start start = way.make(scratch_);
             if (!start) continue;
@@ -107,13 +96,9 @@ class LibraryConv {
   private:
     // The next plan will know how much it needs.
     std::unique_ptr<Kernel> kept(Start start, int64_t bytes) const {
-        const std::string text = std::to_string(bytes);
-        if (EngineCache::shared().find(workspace_) != text) EngineCache::shared().store(workspace_, text);
+        remember_workspace(problem_, bytes);
         return make_kernel([start = std::move(start)](const StepContext&) { start(); });
     }
-
-    // Operations a second beyond which no other way is looked for.
-    double any_good() const { return compute_ == DType::bf16 ? 400e12 : compute_ == DType::tf32 ? 150e12 : 5e12; }
 
     std::vector<Way> ways() const {
         std::vector<Way> list;
@@ -125,12 +110,13 @@ class LibraryConv {
             list.push_back({"written out", [this](Scratch s) { return written_out(s); }});
             return list;
         }
+        constexpr double kAnyGood = 5e12;
         // With tensor cores the engines that fuse, and those that write as they read, were never behind.
         const bool widens = gradient && asked_.w.desc.dtype != asked_.x.desc.dtype;
         if (follow_) list.push_back({"plain, at once", [this](Scratch s) { return plainly(at_once(asked_), s); }});
         if (widens) list.push_back({"rounded first", [this](Scratch s) { return rounded_first(asked_, s); }});
-        list.push_back({"plain", [this](Scratch s) { return followed(plainly(asked_, s)); },
-                        compute_ == DType::f32 ? wants_tiles() && asked_.window.rank() == 3 : follow_ || widens});
+        const bool behind = compute_ == DType::f32 ? wants_tiles() && asked_.window.rank() == 3 : follow_ || widens;
+        list.push_back({"plain", [this](Scratch s) { return followed(plainly(asked_, s)); }, behind ? kAnyGood : 0});
         if (wants_channels() && follow_) list.push_back({"wide, at once", [this](Scratch s) { return wide(s, true); }});
         if (wants_channels()) list.push_back({"wide", [this](Scratch s) { return wide(s, false); }});
         if (compute_ == DType::f32 && is_product(product(false), groups_)) {
@@ -138,13 +124,15 @@ class LibraryConv {
             if (gradient) list.push_back({"joined products", [this](Scratch s) { return as_products(s, true); }});
         }
         if (can_mirror()) list.push_back({"mirrored", [this](Scratch s) { return followed(mirrored(s)); }});
-        for (const int slices : {1, 2, 3})
-            if (wants_slices(slices))
-                list.push_back(
-                    {fmt::format("in {} slices", slices), [this, slices](Scratch s) { return in_slices(slices, s); }, slices > 1});
-        for (const int64_t parts : {4, 16})
-            if (compute_ == DType::f32 && gradient && asked_.x.desc.shape[0] % parts == 0)
-                list.push_back({fmt::format("in {} parts", parts), [this, parts](Scratch s) { return in_parts(parts, s); }, true});
+        for (const int count : {1, 2, 3})
+            if (wants_slices(count))
+                list.push_back({fmt::format("in {} slices", count), [this, count](Scratch s) { return in_slices(count, s); },
+                                count == 1                ? 0
+                                : compute_ == DType::tf32 ? 150e12
+                                                          : 400e12});
+        for (const int parts : {4, 16})
+            if (gradient && asked_.x.desc.shape[0] % parts == 0)
+                list.push_back({fmt::format("in {} parts", parts), [this, parts](Scratch s) { return in_parts(parts, s); }, kAnyGood});
         return list;
     }
 
@@ -301,13 +289,9 @@ class LibraryConv {
 
     // The gradient of weights by slices of the channels, over which the library's engines are faster where there are many of both channels and positions;
     // and in tf32, for which they are slow, with its ten digits in halves.
-    bool wants_slices(int slices) const {
-        constexpr int64_t kPack = 8, kLeast = 32;
-        if (asked_.direction != Direction::GradWeight || groups_ != 1 || asked_.x.layout.is_plain()) return false;
-        const int64_t channels = asked_.x.desc.shape[1], filters = asked_.y.desc.shape[1];
-        if (channels % kPack != 0 || filters % kPack != 0) return false;
-        if (slices == 1) return compute_ == DType::tf32;
-        return channels % (slices * kLeast) == 0 && work_ > kSliced;
+    bool wants_slices(int count) const {
+        return asked_.direction == Direction::GradWeight && groups_ == 1 && !asked_.x.layout.is_plain() &&
+               can_cut({compute_, asked_.x.desc.shape[1], asked_.y.desc.shape[1], work_}, count);
     }
     Start in_slices(int count, Scratch s) const {
         Slices slices{count, asked_.x, asked_.w, asked_.y};
@@ -322,14 +306,8 @@ class LibraryConv {
             slices.scales = s.take(slices.scales_bytes());
         }
         if (!a.x.data || !a.w.data || !a.y.data || (slices.halved() && !slices.scales)) return nullptr;
-        const auto first = tuned(a, s);
-        if (!first) return nullptr;
-        std::vector<ExecutionPlan> plans;
-        const auto slice = [](const Operand& o, int i) { return static_cast<std::byte*>(o.data) + i * bytes_of(o); };
-        for (int i = 0; i < count; ++i) {
-            plans.push_back(*first);
-            plans.back().bind({{kX, slice(a.x, i)}, {kW, slice(a.w, i)}, {kY, a.y.data}}, s.rest());
-        }
+        auto plans = repeated(a, count, 0, s);
+        if (plans.empty()) return nullptr;
         return [&device = device_, plans = std::move(plans), slices] {
             start_cutting(device, slices);
             for (const ExecutionPlan& plan : plans) plan.run(device);
@@ -338,26 +316,31 @@ class LibraryConv {
     }
 
     // The gradient of weights by parts of the batch, whose sums are added: an engine that cannot be had for the whole may be had for a part.
-    Start in_parts(int64_t parts, Scratch s) const {
+    Start in_parts(int parts, Scratch s) const {
         Asked a = asked_;
         a.x.desc.shape[0] /= parts;
         a.y.desc.shape[0] /= parts;
-        const int64_t each = bytes_of(a.w);
-        auto* const sums = static_cast<std::byte*>(s.take(each * parts));
-        if (!sums || each % kAlignment != 0) return nullptr;
-        a.w.data = sums;
-        const auto first = tuned(a, s);
-        if (!first) return nullptr;
-        std::vector<ExecutionPlan> plans;
-        for (int64_t p = 0; p < parts; ++p) {
-            plans.push_back(*first);
-            const auto part = [p](const Operand& o) { return static_cast<std::byte*>(o.data) + p * bytes_of(o); };
-            plans.back().bind({{kX, part(a.x)}, {kW, sums + p * each}, {kY, part(a.y)}}, s.rest());
-        }
+        void* const sums = a.w.data = s.take(bytes_of(a.w) * parts);
+        if (!sums) return nullptr;
+        auto plans = repeated(a, parts, bytes_of(a.y), s);
+        if (plans.empty()) return nullptr;
         return [&device = device_, plans = std::move(plans), sums, w = asked_.w] {
             for (const ExecutionPlan& plan : plans) plan.run(device);
             start_sum_of_parts(device, sums, static_cast<int>(plans.size()), w);
         };
+    }
+
+    // Plans for so many pieces of x and w that lie one after the other, with y so many bytes further each time. None when the library takes no such pieces.
+    std::vector<ExecutionPlan> repeated(const Asked& a, int count, int64_t y_step, const Scratch& s) const {
+        std::vector<ExecutionPlan> plans;
+        const auto at = [](const Operand& o, int64_t offset) { return static_cast<std::byte*>(o.data) + offset; };
+        if (count > 1 && (bytes_of(a.x) % kAlignment != 0 || bytes_of(a.w) % kAlignment != 0 || y_step % kAlignment != 0)) return plans;
+        const auto first = tuned(a, s);
+        for (int i = 0; first && i < count; ++i) {
+            plans.push_back(*first);
+            plans.back().bind({{kX, at(a.x, i * bytes_of(a.x))}, {kW, at(a.w, i * bytes_of(a.w))}, {kY, at(a.y, i * y_step)}}, s.rest());
+        }
+        return plans;
     }
 
     std::shared_ptr<ExecutionPlan> tuned(const Asked& a, const Scratch& s) const {
@@ -367,13 +350,13 @@ class LibraryConv {
     }
 
     Device& device_;
+    const Problem& problem_;
     DType compute_;
     int64_t groups_;
     double work_;
     Follow follow_;
     Asked asked_;
     Scratch scratch_;
-    std::string workspace_;       // the key of what is needed of it
     mutable int64_t needed_ = 0;  // by the way that was made last
     double hopeless_ = 0;         // as in TuneRequest
 };
@@ -382,38 +365,6 @@ class LibraryConv {
 
 Layout library_layout(DType compute, int rank) {
     return compute == DType::bf16 || compute == DType::tf32 ? Layout::channels_last(rank) : Layout::plain();
-}
-
-int64_t library_workspace(const Problem& problem) {
-    constexpr int64_t kLeast = int64_t{4} << 20, kMost = int64_t{2} << 30, kPage = 4096;
-    // Always whole pages: what comes to be known is no more than what was planned before.
-    const auto pages = [](int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; };
-    if (const auto known = EngineCache::shared().find(workspace_key(problem)))
-        return std::clamp(pages(static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment), kPage, 2 * kMost);
-    int64_t bytes = 0;
-    for (const TensorDesc& t : problem.tensors) bytes += numel(t.shape) * size_of(t.dtype);
-    // Copies that a way keeps: of the input with its padding around it, or with more channels.
-    const auto conv = conv_problem(problem);
-    const TensorDesc &x = problem.tensors[static_cast<size_t>(conv->x)], &w = problem.tensors[static_cast<size_t>(conv->w)];
-    int64_t copies = 0;
-    if (conv->window.pad_lo != conv->window.pad_hi) {
-        Shape around = x.shape;
-        for (int d = 0; d < conv->window.rank(); ++d) around[2 + d] += conv->window.pad_lo[d] + conv->window.pad_hi[d];
-        copies = numel(around) * size_of(x.dtype) + kAlignment;
-    }
-    // Slices: in tf32 of both factors, as halves.
-    const bool halved = problem.compute == DType::tf32;
-    if (conv->direction == Direction::GradWeight && (halved || (problem.compute == DType::bf16 && work_of(problem) > kSliced))) {
-        copies += (numel(x.shape) + numel(w.shape)) * size_of(DType::f16) + kSliceScales;
-        if (halved) copies += numel(problem.tensors[static_cast<size_t>(conv->y)].shape) * size_of(DType::f16);
-    }
-    if (problem.compute != DType::bf16) return pages(std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies);
-    // With bf16 few engines are chosen that need much: for gradients of weights, whose sums are made in parts.
-    constexpr int64_t kPack = 8;
-    const int64_t much = conv->direction == Direction::GradWeight ? int64_t{1} << 30 : int64_t{128} << 20;
-    const auto widened = [&](const Shape& shape) { return numel(shape) / shape[1] * ((shape[1] + kPack - 1) / kPack * kPack); };
-    if (x.shape[1] % kPack != 0) copies += (widened(x.shape) + widened(w.shape)) * size_of(DType::bf16) + 2 * kAlignment;
-    return pages(std::clamp(bytes, kLeast, much) + copies);
 }
 
 std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device) {

@@ -1,5 +1,5 @@
 // Convolutions by cuDNN, in whichever of several ways is fastest here: as asked; with channels or padding written out; as the convolution that the
-// other direction is; in parts of the batch. Each way is measured as a whole when the kernel is prepared, and the choice is remembered.
+// other direction is; as products of matrices; gradients of weights by own tiles, by slices of channels and in parts of the batch. Each way is measured as a whole when the kernel is prepared, and the choice is remembered.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,6 @@ namespace convoy::cuda {
 
 // Tensor cores work along the channels.
 Layout library_layout(DType compute, int rank);
-// What a convolution is given to work in: engines that transform keep what they transformed, and some ways keep copies.
-int64_t library_workspace(const Problem& problem);
-
 // Nothing when the library has no way to do it. The request's problem must outlive the call only.
 std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device);
 

@@ -78,16 +78,31 @@ int* exponents_x(const Slices& s) { return static_cast<int*>(s.scales); }
 int* exponents_y(const Slices& s) { return exponents_x(s) + channels_of(s.x); }
 void* partial_sums(const Slices& s) { return exponents_y(s) + channels_of(s.y); }
 
-void start_halving(const Device& device, const Operand& from, const Slices& s, int* exponents, int count, void* to) {
-    start_channel_pass(device, scale_plan(from), ScalePass{{static_cast<const float*>(from.data)}, nullptr, exponents}, partial_sums(s));
-    const int64_t channels = channels_of(from), rows = numel(from.desc.shape) / channels;
+// A factor to be halved: with where its exponents and its slices go.
+struct Factor {
+    Operand from;
+    int* exponents;
+    int slices;
+    void* to;
+};
+void start_halving(const Device& device, const Factor& f, void* partial) {
+    const auto* const from = static_cast<const float*>(f.from.data);
+    start_channel_pass(device, scale_plan(f.from), ScalePass{{from}, nullptr, f.exponents}, partial);
+    const int64_t channels = channels_of(f.from), rows = numel(f.from.desc.shape) / channels;
     const int across = threads_across(channels, kPack);
-    const dim3 block(across, kThreads / across);
-    launch(device, halve, grid_for(rows * across), block, static_cast<const float*>(from.data), rows, static_cast<int>(channels),
-           static_cast<int>(channels / count), exponents, static_cast<__half*>(to));
+    launch(device, halve, grid_for(rows * across), dim3(across, kThreads / across), from, rows, static_cast<int>(channels),
+           static_cast<int>(channels / f.slices), f.exponents, static_cast<__half*>(f.to));
 }
 
 }  // namespace
+
+bool can_cut(const SliceProblem& problem, int count) {
+    constexpr int64_t kLeast = 32;  // channels of a slice
+    constexpr double kMuch = 1e11;
+    if (problem.compute != DType::tf32 && problem.compute != DType::bf16) return false;
+    if (problem.channels % kPack != 0 || problem.filters % kPack != 0) return false;
+    return count == 1 ? problem.compute == DType::tf32 : problem.channels % (count * kLeast) == 0 && problem.work > kMuch;
+}
 
 int64_t Slices::scales_bytes() const {
     return exponent_bytes(x) + exponent_bytes(y) + std::max(scale_plan(x).workspace_bytes(1), scale_plan(y).workspace_bytes(1));
@@ -95,8 +110,8 @@ int64_t Slices::scales_bytes() const {
 
 void start_cutting(const Device& device, const Slices& s) {
     if (s.halved()) {
-        start_halving(device, s.x, s, exponents_x(s), s.count, s.x_slices);
-        start_halving(device, s.y, s, exponents_y(s), 1, s.y_halves);
+        start_halving(device, {s.x, exponents_x(s), s.count, s.x_slices}, partial_sums(s));
+        start_halving(device, {s.y, exponents_y(s), 1, s.y_halves}, partial_sums(s));
         return;
     }
     const int64_t channels = channels_of(s.x), rows = numel(s.x.desc.shape) / channels, slice = channels / s.count;

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "kernels/cuda/conv_testing.h"
+#include "kernels/cuda/direct_conv.h"
+#include "kernels/cuda/library_plan.h"
 #include "tensor/tensor.h"
 
 namespace convoy::cuda {
@@ -97,6 +99,50 @@ TEST_F(SlicesTest, HalvesOfFarNumbers) {
     }
     write(x, std::vector<float>(128, std::numeric_limits<float>::quiet_NaN()));
     for (const float v : product(halves(1, x, w, y))) EXPECT_TRUE(std::isnan(v));
+}
+
+// Through the library, with windows that have taps, strides and padding.
+TEST_F(SlicesTest, MakeTheGradientOfTheDefinition) {
+    constexpr int64_t kScratch = int64_t{64} << 20;
+    DeviceMemory scratch(*device_, kScratch);
+    for (int round = 0; round < 12; ++round) {
+        memory_.clear();
+        const int rank = static_cast<int>(between(1, 3)), count = static_cast<int>(between(1, 3));
+        Window window{{}, {}, {}, {}, {}};
+        Shape xs{2, 32 * count}, ws{8 * between(1, 4), xs[1]}, ys{2, ws[0]};
+        for (int d = 0; d < rank; ++d) {
+            const int64_t kernel = 2 * between(0, 1) + 1, stride = between(1, 2), pad = between(0, kernel / 2), size = between(4, 10);
+            window.kernel.push_back(kernel);
+            window.stride.push_back(stride);
+            window.dilation.push_back(1);
+            window.pad_lo.push_back(pad);
+            window.pad_hi.push_back(pad);
+            xs.push_back(size);
+            ws.push_back(kernel);
+            ys.push_back((size + 2 * pad - kernel) / stride + 1);
+        }
+        const Operand x = last(xs), y = last(ys), w = last(ws), expected = last(ws);
+        const Slices s = halves(count, x, w, y);
+        Asked asked{Direction::GradWeight, window, DType::tf32, x, w, y, {}};
+        asked.x.desc.shape[1] = asked.w.desc.shape[1] = xs[1] / count;
+        asked.x.desc.dtype = asked.w.desc.dtype = asked.y.desc.dtype = DType::f16;
+        asked.x.data = s.x_slices;
+        asked.w.data = s.w_slices;
+        asked.y.data = s.y_halves;
+        const auto plan = library_plan(*device_, asked, Scratch(scratch.data(), kScratch), 0);
+        ASSERT_TRUE(plan) << text_of(asked);
+        start_cutting(*device_, s);
+        for (int i = 0; i < count; ++i) {
+            const auto slice = [&](const Operand& o) { return static_cast<std::byte*>(o.data) + i * numel(o.desc.shape) * 2; };
+            plan->bind({{kX, slice(asked.x)}, {kW, slice(asked.w)}, {kY, asked.y.data}}, Scratch(scratch.data(), kScratch).rest());
+            plan->run(*device_);
+        }
+        start_joining(*device_, s);
+        start_direct_conv(*device_, {Direction::GradWeight, window, 1, x, expected, y});
+        const auto is = read(w), should = read(expected);
+        const double terms = std::sqrt(static_cast<double>(numel(ys) / ys[1]));
+        for (size_t i = 0; i < is.size(); ++i) ASSERT_NEAR(is[i], should[i], 4e-3 * terms) << text_of(asked) << " at " << i;
+    }
 }
 
 TEST_F(SlicesTest, OfOtherTypesAreCopies) {
