@@ -33,10 +33,10 @@ double log2_up(const Dims& dims) {
 Count elementwise(double operations, double depth = 1) { return {.elementwise = operations, .chain = depth}; }
 Count nothing() { return {}; }  // moves elements, computes nothing
 
-// Every output is the combination of `from` / `to` elements.
-Count reduction(double from, double to, double tree) { return {.combining = from - to, .tree = tree}; }
+// Every output is the combination of `from` / `to` elements; of none where a rank has no part of the input.
+Count reduction(double from, double to, double tree) { return {.combining = std::max(from - to, 0.0), .tree = tree}; }
 Count reduction(const ValueType& from, const ValueType& to) {
-    return reduction(size(from), size(to), log2_up(numel(from.shape) / numel(to.shape)));
+    return reduction(size(from), size(to), log2_up(numel(from.shape) / std::max<int64_t>(numel(to.shape), 1)));
 }
 
 Dims spatial(const ValueType& t) { return t.shape.slice(2); }

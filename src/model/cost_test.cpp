@@ -109,6 +109,11 @@ TEST(Cost, StatisticsAreTwoTrees) {
     EXPECT_EQ(cost.depth, 2 * 5 + 4);
 }
 
+TEST(Cost, NothingIsNoWork) {  // a rank may have no samples
+    EXPECT_EQ(cost_of(BiasGradOp{}, {{{0, 256}}}, {{{256}}}).work, 0);
+    EXPECT_EQ(cost_of(BiasGradOp{}, {{{4, 0}}}, {{{0}}}).work, 0);
+}
+
 TEST(Cost, DepthIsTheLongestPath) {
     Builder b(Mode::Training);
     const ValueId x = b.input({1, 4, 8, 8});
