@@ -76,6 +76,24 @@ TEST(Cost, KernelsComeFromTheTableThenFromItsNeighboursThenFromTheRoofline) {
     EXPECT_GT(unknown.seconds, 0);
 }
 
+// A kernel that transforms its weights at every call does not take half the time for half the samples.
+TEST(Cost, KernelsAreSumsOfWhatTheyDo) {
+    Machine machine = machine_preset("cpu10g");
+    const auto conv = [](double samples, double channels, double positions) {
+        const double elements = samples * channels * positions, weights = 9 * channels * channels, work = 2 * weights * samples * positions;
+        return KernelSample{.shape = {"conv 3x3, f32, winograd",
+                                      work,
+                                      4 * (2 * elements + weights),
+                                      {samples, channels, positions, samples, channels, positions}},
+                            .seconds = 1e-6 + work / 200e9 + weights / 1e9 + elements / 2e9};
+    };
+    for (const auto& [channels, positions] : {std::pair{64.0, 784.0}, {128.0, 196.0}, {256.0, 49.0}, {512.0, 16.0}})
+        for (const double samples : {8.0, 32.0}) machine.kernels.push_back(conv(samples, channels, positions));
+    const CostModel costs(machine, {.ranks = 1, .threads = 1});
+    for (const auto& asked : {conv(4, 512, 16), conv(1, 256, 49), conv(16, 64, 784), conv(8, 192, 100)})
+        EXPECT_NEAR(costs.kernel(asked.shape, DType::f32).seconds, asked.seconds, 0.03 * asked.seconds);
+}
+
 TEST(Cost, BusyNeighboursHaveTheirOwnMeasurements) {
     Machine machine = machine_preset("cpu10g");
     machine.kernels = {sample(1e8, 1e-3, 1), sample(1e8, 2e-3, 2)};

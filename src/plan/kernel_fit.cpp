@@ -16,6 +16,15 @@ std::vector<double> place_of(const KernelShape& shape) {
     return place;
 }
 
+// What a kernel does for every operation, every element of its first input and of its first output, and of what else it reads and writes (weights, which
+// some algorithms transform at every call); and once.
+Terms terms_of(const KernelShape& shape) {
+    if (shape.sizes.size() < 6) return {1, shape.work, shape.bytes};
+    const auto elements = [&](size_t first) { return shape.sizes[first] * shape.sizes[first + 1] * shape.sizes[first + 2]; };
+    const double in = elements(0), out = elements(3);
+    return {1, shape.work, in, out, std::max(shape.bytes / 4 - in - out, 0.0)};
+}
+
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
     double sum = 0;
     for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
@@ -38,9 +47,33 @@ std::string KernelFit::stem(const std::string& family) {
     return text;
 }
 
-void KernelFit::add(std::unordered_map<std::string, Family>& families, const std::string& name, const KernelSample& sample) {
-    families[name].entries.push_back(
-        {sample.shape, place_of(sample.shape), sample.seconds, std::log(sample.seconds / roofline_(sample.shape))});
+double KernelFit::base(const Family& family, const KernelShape& shape) const {
+    constexpr double kLeast = 1e-9;
+    return family.rates ? std::max(sum_of(terms_of(shape), *family.rates), kLeast) : roofline_(shape);
+}
+
+void KernelFit::fit(Family& family) const {
+    constexpr size_t kEnough = 6;  // entries
+    std::vector<Terms> terms;
+    std::vector<double> seconds;
+    bool alike = true;
+    for (const Entry& e : family.entries) {
+        terms.push_back(e.terms);
+        seconds.push_back(e.seconds);
+        alike = alike && e.shape.sizes.size() == family.entries[0].shape.sizes.size();
+    }
+    family.rates.reset();
+    if (alike && terms.size() >= kEnough) family.rates = fit_terms(terms, seconds);
+    family.ratios.clear();
+    for (const Entry& e : family.entries) family.ratios.push_back(std::log(e.seconds / base(family, e.shape)));
+}
+
+double KernelFit::left_out(const Family& family, size_t entry) const {
+    Family others;
+    for (size_t i = 0; i < family.entries.size(); ++i)
+        if (i != entry) others.entries.push_back(family.entries[i]);
+    fit(others);
+    return predict(others, family.entries[entry].shape);
 }
 
 KernelFit::KernelFit(const KernelTable& table, int threads, int busy, Roofline roofline) : roofline_(std::move(roofline)) {
@@ -54,25 +87,26 @@ KernelFit::KernelFit(const KernelTable& table, int threads, int busy, Roofline r
     }
     for (const KernelSample& s : table) {
         if (off(s) != nearest.at(s.shape.family)) continue;
-        add(families_, s.shape.family, s);
-        add(stems_, stem(s.shape.family), s);
+        for (auto& [families, name] : {std::pair{&families_, s.shape.family}, std::pair{&stems_, stem(s.shape.family)}})
+            (*families)[name].entries.push_back({s.shape, terms_of(s.shape), place_of(s.shape), s.seconds});
     }
     for (auto* families : {&families_, &stems_})
         for (auto& [name, family] : *families) {
+            fit(family);
             std::vector<double> off_by;
             for (size_t i = 0; i < family.entries.size() && family.entries.size() > 1; ++i)
-                off_by.push_back(std::abs(std::expm1(predict(family.entries, family.entries[i].place, i) - family.entries[i].ratio)));
+                off_by.push_back(std::abs(left_out(family, i) / family.entries[i].seconds - 1));
             std::sort(off_by.begin(), off_by.end());
             family.error = off_by.empty() ? 0.3 : off_by[off_by.size() / 2];
         }
 }
 
-// The mean of the four nearest, weighted by one over the squared distance.
-double KernelFit::predict(const std::vector<Entry>& entries, const std::vector<double>& place, size_t without) {
+// Corrected by the mean of the four nearest, weighted by one over the squared distance.
+double KernelFit::predict(const Family& family, const KernelShape& shape) const {
     constexpr size_t kNearest = 4;
+    const auto place = place_of(shape);
     std::vector<std::pair<double, double>> near;  // distance, ratio
-    for (size_t i = 0; i < entries.size(); ++i)
-        if (i != without) near.emplace_back(distance(entries[i].place, place), entries[i].ratio);
+    for (size_t i = 0; i < family.entries.size(); ++i) near.emplace_back(distance(family.entries[i].place, place), family.ratios[i]);
     const size_t count = std::min(kNearest, near.size());
     std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end());
     double sum = 0, weights = 0;
@@ -81,22 +115,18 @@ double KernelFit::predict(const std::vector<Entry>& entries, const std::vector<d
         sum += weight * near[i].second;
         weights += weight;
     }
-    return sum / weights;
+    return base(family, shape) * std::exp(sum / weights);
 }
 
 KernelFit::Answer KernelFit::find(const KernelShape& shape) const {
     constexpr double kRepeats = 0.03;  // how well a measurement repeats
-    const auto place = place_of(shape);
     if (const auto at = families_.find(shape.family); at != families_.end()) {
         for (const Entry& e : at->second.entries)
             if (e.shape == shape) return {e.seconds, kRepeats, true, true};
-        const double ratio = predict(at->second.entries, place, at->second.entries.size());
-        return {roofline_(shape) * std::exp(ratio), at->second.error, false, true};
+        return {predict(at->second, shape), at->second.error, false, true};
     }
-    if (const auto at = stems_.find(stem(shape.family)); at != stems_.end()) {
-        const double ratio = predict(at->second.entries, place, at->second.entries.size());
-        return {roofline_(shape) * std::exp(ratio), std::max(0.2, at->second.error), false, true};
-    }
+    if (const auto at = stems_.find(stem(shape.family)); at != stems_.end())
+        return {predict(at->second, shape), std::max(0.2, at->second.error), false, true};
     return {};
 }
 

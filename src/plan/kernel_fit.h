@@ -1,20 +1,23 @@
-// Seconds of kernels from a table of measurements: the entry itself, or the nearest shapes of the same family.
+// Seconds of kernels from a table of measurements: the entry itself, or a sum of terms (operations, elements read and written) that is fitted to the
+// family, corrected by how the nearest shapes differ from it.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "plan/measured.h"
+#include "plan/term_fit.h"
 
 namespace convoy {
 
 // A table for one setting: so many threads, so many ranks busy. Of other settings what is missing is taken, the nearest first.
 class KernelFit {
   public:
-    // What the roofline says of a shape; fits are of the ratio to it.
+    // What the roofline says of a shape, for families with too few entries to fit terms to.
     using Roofline = std::function<double(const KernelShape&)>;
     KernelFit(const KernelTable& table, int threads, int busy, Roofline roofline);
 
@@ -27,16 +30,22 @@ class KernelFit {
   private:
     struct Entry {
         KernelShape shape;
+        Terms terms;
         std::vector<double> place;  // logarithms of its numbers
-        double seconds, ratio;      // to the roofline, as a logarithm
+        double seconds;
     };
     struct Family {
         std::vector<Entry> entries;
-        double error = 0;  // the median of what leaving one out mispredicts
+        std::optional<Terms> rates;  // none: the roofline
+        std::vector<double> ratios;  // of every entry to that, as logarithms
+        double error = 0;            // the median of what leaving one out mispredicts
     };
     static std::string stem(const std::string& family);
-    static double predict(const std::vector<Entry>& entries, const std::vector<double>& place, size_t without);
-    void add(std::unordered_map<std::string, Family>& families, const std::string& name, const KernelSample& sample);
+    void fit(Family& family) const;
+    double base(const Family& family, const KernelShape& shape) const;
+    double predict(const Family& family, const KernelShape& shape) const;
+    // What the others say of an entry.
+    double left_out(const Family& family, size_t entry) const;
 
     Roofline roofline_;
     std::unordered_map<std::string, Family> families_, stems_;
