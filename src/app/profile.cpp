@@ -261,8 +261,8 @@ void profile_kernels(const ProfileOptions& options, Machine& machine, Ranks& ran
     Bar bar(cases.size());
     for (const StepCase& c : cases) {
         bar.next(fmt::format("{} {}", c.model, c.plan.empty() ? fmt::format("on {} threads", c.threads) : c.plan));
-        const StepProfile measured = profile_step(c, machine.target, ranks);
-        machine.kernels.insert(machine.kernels.end(), measured.kernels.begin(), measured.kernels.end());
+        const KernelTable measured = profile_step(c, machine.target, ranks);
+        machine.kernels.insert(machine.kernels.end(), measured.begin(), measured.end());
     }
     // What several steps have in common counts once, by the middle one.
     std::stable_sort(machine.kernels.begin(), machine.kernels.end(), [](const KernelSample& a, const KernelSample& b) {

@@ -22,10 +22,10 @@ double middle(std::vector<double> list) {
     return list[list.size() / 2];
 }
 
-// One rank's times, by instruction.
+// One rank's times.
 struct Times {
     std::vector<std::vector<double>> instructions;
-    std::vector<double> steps;
+    std::vector<double> steps, traffic;  // of whole steps, and of all traffic in one
 };
 
 Times run_steps(Executor& executor, const SessionOptions& session) {
@@ -46,9 +46,36 @@ Times run_steps(Executor& executor, const SessionOptions& session) {
         TraceLog log;
         executor.run_traced({session.seed, static_cast<uint32_t>(2 + i)}, log);
         const std::vector<TraceEvent> events = log.own().events;
-        for (size_t k = 0; k < events.size(); ++k) times.instructions[k].push_back(events[k].duration_us * 1e-6);
+        double traffic = 0;
+        for (size_t k = 0; k < events.size(); ++k) {
+            const double seconds = events[k].duration_us * 1e-6;
+            times.instructions[k].push_back(seconds);
+            if (is_traffic(executor.program().instructions[k].action)) traffic += seconds;
+        }
+        times.traffic.push_back(traffic);
     }
     return times;
+}
+
+// A step takes longer than the usual times of its instructions together: what disturbs now one and now another is in no middle, nor is what lies between them.
+double beyond_instructions(const Times& times, double sum) {
+    constexpr double kMost = 1.5;
+    return sum > 0 ? std::clamp((middle(times.steps) - middle(times.traffic)) / sum, 1.0, kMost) : 1;
+}
+
+// Every instruction that is no traffic, with its share of the step.
+std::vector<std::pair<KernelShape, double>> kernels_of(const Program& program, const Times& times) {
+    std::vector<std::pair<KernelShape, double>> kernels;
+    double sum = 0;
+    for (size_t i = 0; i < program.instructions.size(); ++i) {
+        const Instruction& in = program.instructions[i];
+        if (is_traffic(in.action)) continue;
+        kernels.emplace_back(shape_of(program, in), middle(times.instructions[i]));
+        sum += kernels.back().second;
+    }
+    const double longer = beyond_instructions(times, sum);
+    for (auto& [shape, seconds] : kernels) seconds *= longer;
+    return kernels;
 }
 
 }  // namespace
@@ -68,14 +95,13 @@ StepCase step_case(const std::string& text) {
     return result;
 }
 
-StepProfile profile_step(const StepCase& which, const std::string& backend, Ranks& ranks) {
-    StepProfile result;
+KernelTable profile_step(const StepCase& which, const std::string& backend, Ranks& ranks) {
     std::mutex mutex;
     std::map<std::string, std::pair<KernelShape, std::vector<double>>> found;  // by all that tells kernels apart
     ranks.run(which.ranks, [&](Link* link) {
-        ModelOptions shape{.batch = which.batch > 0 ? which.batch : 8};
-        if (!which.input.empty()) shape.input = parse_dims(which.input);
-        const Model model = known_model(which.model).make(shape);
+        ModelOptions model_options{.batch = which.batch > 0 ? which.batch : 8};
+        if (!which.input.empty()) model_options.input = parse_dims(which.input);
+        const Model model = known_model(which.model).make(model_options);
         const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
         SessionOptions with{.backend = backend, .threads = which.threads, .link = link};
         with.plan = plan_for(plan_choice(which.plan, which.ranks), graph).plan;
@@ -85,32 +111,20 @@ StepProfile profile_step(const StepCase& which, const std::string& backend, Rank
         for (const auto& [name, tensor] : synthetic_feeds(graph, {.classes = model.classes, .lr = 1e-4}))
             executor->set_whole_input(name, tensor);
         const Times times = run_steps(*executor, with);
-        const Program& program = executor->program();
         const std::lock_guard lock(mutex);
-        double sum = 0;
-        int count = 0;
-        for (size_t i = 0; i < program.instructions.size(); ++i) {
-            const Instruction& in = program.instructions[i];
-            if (is_traffic(in.action)) continue;
-            const double seconds = middle(times.instructions[i]);
-            sum += seconds;
-            ++count;
-            const KernelShape shape_here = shape_of(program, in);
-            auto& entry =
-                found[fmt::format("{} {} {} {}", shape_here.family, shape_here.work, shape_here.bytes, fmt::join(shape_here.sizes, "x"))];
-            entry.first = shape_here;
+        for (const auto& [shape, seconds] : kernels_of(executor->program(), times)) {
+            auto& entry = found[fmt::format("{} {} {} {}", shape.family, shape.work, shape.bytes, fmt::join(shape.sizes, "x"))];
+            entry.first = shape;
             entry.second.push_back(seconds);
         }
-        result.step_seconds = std::max(result.step_seconds, middle(times.steps));
-        result.sum_seconds = std::max(result.sum_seconds, sum);
-        result.instructions = std::max(result.instructions, count);
     });
+    KernelTable table;
     for (const auto& [key, entry] : found) {
         double mean = 0;
         for (const double s : entry.second) mean += s / static_cast<double>(entry.second.size());
-        result.kernels.push_back({entry.first, which.threads, which.ranks, std::max(mean, 1e-9)});
+        table.push_back({entry.first, which.threads, which.ranks, std::max(mean, 1e-9)});
     }
-    return result;
+    return table;
 }
 
 }  // namespace convoy

@@ -22,13 +22,8 @@ struct StepCase {
 // "resnet18:8:3x64x64": a model, its batch, its input. UsageError says what is wrong.
 StepCase step_case(const std::string& text);
 
-struct StepProfile {
-    KernelTable kernels;      // every distinct instruction; ranks that run at the same time count as busy
-    double step_seconds = 0;  // with its traffic
-    double sum_seconds = 0;   // of the instructions
-    int instructions = 0;
-};
-// Runs the step of every rank of the case a few times, traffic apart from computations. Error when the model cannot be cut so.
-StepProfile profile_step(const StepCase& which, const std::string& backend, Ranks& ranks);
+// Runs the step of every rank of the case a few times, traffic apart from computations: every distinct instruction, with ranks that run at the same time
+// as busy. Error when the model cannot be cut so.
+KernelTable profile_step(const StepCase& which, const std::string& backend, Ranks& ranks);
 
 }  // namespace convoy
