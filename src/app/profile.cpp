@@ -234,8 +234,8 @@ void print(const Output& output, const Machine& machine) {
                 machine.nodes[0].devices, core.rates[0].measured / 1e9, core.memory_bandwidth / 1e9,
                 machine.nodes[0].memory_bandwidth / 1e9);
     for (const LinkKind& l : machine.links)
-        output.line("link {}: {:.1f} us, {:.3f} GB/s, {:.0f} % of a core while it moves", l.name, l.latency * 1e6, l.bandwidth / 1e9,
-                    100 * l.compute_share);
+        output.line("link {}: {:.1f} us, {:.3f} GB/s, {:.0f} % of a core while it moves; in a step {:.1f} times as long", l.name,
+                    l.latency * 1e6, l.bandwidth / 1e9, 100 * l.compute_share, l.in_step);
     output.line("{} kernels, {} collectives", machine.kernels.size(), machine.collectives.size());
 }
 
@@ -259,11 +259,17 @@ void profile_kernels(const ProfileOptions& options, Machine& machine, Ranks& ran
             if (plan != "sample" || base.batch == 0 || base.batch >= cores) add(cores, 1, spec_of(plan, cores));
     }
     Bar bar(cases.size());
+    const Machine alone = machine;  // its links, as they were measured by themselves
+    double traffic = 0, traffic_cost = 0;
     for (const StepCase& c : cases) {
         bar.next(fmt::format("{} {}", c.model, c.plan.empty() ? fmt::format("on {} threads", c.threads) : c.plan));
-        const KernelTable measured = profile_step(c, machine.target, ranks);
-        machine.kernels.insert(machine.kernels.end(), measured.begin(), measured.end());
+        const StepProfile measured = profile_step(c, alone, ranks);
+        machine.kernels.insert(machine.kernels.end(), measured.kernels.begin(), measured.kernels.end());
+        traffic += measured.traffic;
+        traffic_cost += measured.traffic_cost;
     }
+    constexpr double kMostInStep = 10;
+    if (traffic_cost > 0) machine.links[0].in_step = std::clamp(traffic / traffic_cost, 1.0, kMostInStep);
     // What several steps have in common counts once, by the middle one.
     std::stable_sort(machine.kernels.begin(), machine.kernels.end(), [](const KernelSample& a, const KernelSample& b) {
         return std::tie(a.shape.family, a.shape.work, a.shape.bytes, a.shape.sizes, a.threads, a.busy, a.seconds) <
@@ -304,13 +310,13 @@ int profile(const ProfileOptions& options) {
         } else {
             const std::string backend = options.common.backend.empty() ? "cpu" : options.common.backend;
             machine = machine_here(backend);
-            profile_kernels(options, machine, ranks);
-            set_rate(machine);
             if (machine.nodes[0].devices > 1)
                 ranks.run(machine.nodes[0].devices, [&](Link* link) {
                     const LinkProfile measured = profile_link(*link, "inside", seconds_each);
                     if (link->rank() == 0) replace_link(machine, measured);
                 });
+            profile_kernels(options, machine, ranks);
+            set_rate(machine);
         }
         if (!ranks.leads()) return 0;
         validate(machine);

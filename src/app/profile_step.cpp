@@ -9,6 +9,7 @@
 #include "exec/session.h"
 #include "exec/share.h"
 #include "model/autodiff.h"
+#include "plan/cost.h"
 #include "train/plan_choice.h"
 
 namespace convoy {
@@ -78,6 +79,14 @@ std::vector<std::pair<KernelShape, double>> kernels_of(const Program& program, c
     return kernels;
 }
 
+double traffic_cost(const Machine& machine, const StepCase& which, const Program& program) {
+    const CostModel costs(machine, {.ranks = which.ranks, .threads = which.threads});
+    double sum = 0;
+    for (const Instruction& in : program.instructions)
+        if (is_traffic(in.action)) sum += costs.traffic(program, in).seconds();
+    return sum;
+}
+
 }  // namespace
 
 StepCase step_case(const std::string& text) {
@@ -95,7 +104,8 @@ StepCase step_case(const std::string& text) {
     return result;
 }
 
-KernelTable profile_step(const StepCase& which, const std::string& backend, Ranks& ranks) {
+StepProfile profile_step(const StepCase& which, const Machine& machine, Ranks& ranks) {
+    StepProfile result;
     std::mutex mutex;
     std::map<std::string, std::pair<KernelShape, std::vector<double>>> found;  // by all that tells kernels apart
     ranks.run(which.ranks, [&](Link* link) {
@@ -103,7 +113,7 @@ KernelTable profile_step(const StepCase& which, const std::string& backend, Rank
         if (!which.input.empty()) model_options.input = parse_dims(which.input);
         const Model model = known_model(which.model).make(model_options);
         const Graph graph = training_graph(model, {.rule = {.rule = Rule::Momentum}});
-        SessionOptions with{.backend = backend, .threads = which.threads, .link = link};
+        SessionOptions with{.backend = machine.target, .threads = which.threads, .link = link};
         with.plan = plan_for(plan_choice(which.plan, which.ranks), graph).plan;
         Session session(with);
         const auto executor = session.load(graph);
@@ -112,19 +122,22 @@ KernelTable profile_step(const StepCase& which, const std::string& backend, Rank
             executor->set_whole_input(name, tensor);
         const Times times = run_steps(*executor, with);
         const std::lock_guard lock(mutex);
+        if (result.traffic == 0 || middle(times.traffic) < result.traffic) {
+            result.traffic = middle(times.traffic);
+            result.traffic_cost = traffic_cost(machine, which, executor->program());
+        }
         for (const auto& [shape, seconds] : kernels_of(executor->program(), times)) {
             auto& entry = found[fmt::format("{} {} {} {}", shape.family, shape.work, shape.bytes, fmt::join(shape.sizes, "x"))];
             entry.first = shape;
             entry.second.push_back(seconds);
         }
     });
-    KernelTable table;
     for (const auto& [key, entry] : found) {
         double mean = 0;
         for (const double s : entry.second) mean += s / static_cast<double>(entry.second.size());
-        table.push_back({entry.first, which.threads, which.ranks, std::max(mean, 1e-9)});
+        result.kernels.push_back({entry.first, which.threads, which.ranks, std::max(mean, 1e-9)});
     }
-    return table;
+    return result;
 }
 
 }  // namespace convoy

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/ranks.h"
+#include "plan/machine.h"
 #include "plan/measured.h"
 
 namespace convoy {
@@ -22,8 +23,12 @@ struct StepCase {
 // "resnet18:8:3x64x64": a model, its batch, its input. UsageError says what is wrong.
 StepCase step_case(const std::string& text);
 
-// Runs the step of every rank of the case a few times, traffic apart from computations: every distinct instruction, with ranks that run at the same time
-// as busy. Error when the model cannot be cut so.
-KernelTable profile_step(const StepCase& which, const std::string& backend, Ranks& ranks);
+struct StepProfile {
+    KernelTable kernels;      // every distinct instruction that is no traffic; ranks that run at the same time count as busy
+    double traffic = 0;       // seconds of a step, of the rank that waits least for others
+    double traffic_cost = 0;  // what the machine's links say of it
+};
+// Runs the step of every rank of the case a few times, traffic apart from computations. Error when the model cannot be cut so.
+StepProfile profile_step(const StepCase& which, const Machine& machine, Ranks& ranks);
 
 }  // namespace convoy

@@ -33,7 +33,10 @@ Links links_of(const Machine& machine, const GroupShape& group) {
 
 TrafficCost finish(const Machine& machine, const Links& links, TrafficCost cost, const std::string& algorithm) {
     cost.link = links.crosses ? machine.network : machine.nodes[0].inside;
-    cost.compute_share = machine.links[static_cast<size_t>(cost.link)].compute_share;
+    const LinkKind& link = machine.links[static_cast<size_t>(cost.link)];
+    cost.compute_share = link.compute_share;
+    cost.latency *= link.in_step;
+    cost.transfer *= link.in_step;
     cost.algorithm = algorithm;
     return cost;
 }

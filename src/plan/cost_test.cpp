@@ -46,6 +46,16 @@ TEST(Cost, TheChoiceIsTheFastestAndChangesWithSize) {
     EXPECT_EQ(costs.collective(Kind::AllReduce, 64 << 20, group).algorithm, "rabenseifner");
 }
 
+TEST(Cost, TrafficTakesLongerInAStepThanByItself) {
+    Machine machine = flat(1e-5, 1e9, 5e9);
+    const auto seconds = [&] {
+        return CostModel(machine, {.ranks = 16}).collective(Collective::Kind::AllReduce, 1 << 20, {.size = 16}).seconds();
+    };
+    const double alone = seconds();
+    machine.links[1].in_step = 2.5;
+    EXPECT_NEAR(seconds(), 2.5 * alone, 1e-12);
+}
+
 TEST(Cost, GroupsOnOneNodeShareItsNetworkCard) {
     const Machine machine = machine_preset("v100");
     const CostModel costs(machine, {.ranks = 16});

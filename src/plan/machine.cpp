@@ -117,7 +117,8 @@ LinkKind link_from_json(const Json& json, size_t i) {
                .bandwidth = f.at<double>("bandwidth"),
                .shared = f.at<bool>("shared", false),
                .combine_bandwidth = f.at<double>("combine_bandwidth", 0),
-               .compute_share = f.at<double>("compute_share", 0)};
+               .compute_share = f.at<double>("compute_share", 0),
+               .in_step = f.at<double>("in_step", 1)};
     f.done();
     return l;
 }
@@ -169,6 +170,7 @@ void validate(const Machine& machine) {
         check(where("bandwidth"), l.bandwidth, kBandwidth);
         if (l.combine_bandwidth != 0) check(where("combine_bandwidth"), l.combine_bandwidth, kBandwidth);
         check(where("compute_share"), l.compute_share, kShare);
+        check(where("in_step"), l.in_step, {1, 100, "times"});
     }
     for (size_t i = 0; i < machine.nodes.size(); ++i) {
         const NodeKind& n = machine.nodes[i];
@@ -206,7 +208,8 @@ Json to_json(const Machine& m) {
                          {"bandwidth", l.bandwidth},
                          {"shared", l.shared},
                          {"combine_bandwidth", l.combine_bandwidth},
-                         {"compute_share", l.compute_share}});
+                         {"compute_share", l.compute_share},
+                         {"in_step", l.in_step}});
     for (const NodeKind& n : m.nodes)
         nodes.push_back({{"name", n.name},
                          {"count", n.count},
