@@ -58,6 +58,8 @@ struct LocalGraph {
 LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank);
 void fuse(LocalGraph& graph, const Target& target);
 void bucket(const Graph& whole, LocalGraph& graph);
+// Within so many nodes work is moved, to run while traffic travels that the pass waits for.
+constexpr size_t kSoon = 8;
 void schedule(LocalGraph& graph);
 
 struct ChooseOptions {

@@ -1,6 +1,7 @@
 // One rank's view of the placed graph: every op becomes what this rank computes of it, every move the packing, the traffic and the unpacking of
 // this rank's part. What is empty here is left out.
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "model/cost.h"
@@ -65,15 +66,30 @@ class Lowering {
         }
     }
 
-    // Gradient traffic belongs where its gradient is made; all other traffic where it is needed.
+    // Of each placed node: itself, or the traffic that the backward pass is soon to wait for.
+    std::vector<int64_t> find_next_waits() const {
+        std::vector<int64_t> next(placed_.nodes.size());
+        std::iota(next.begin(), next.end(), int64_t{0});
+        for (size_t n = 0; n < next.size(); ++n) {
+            const PlacedNode& move = placed_.nodes[n];
+            if (move.node != kNone || move.phase != Phase::Backward || queue_of(move) != Queue::Activation) continue;
+            for (size_t before = n - std::min(n, kSoon - 1); before < n; ++before)
+                if (next[before] == static_cast<int64_t>(before)) next[before] = static_cast<int64_t>(n);
+        }
+        return next;
+    }
+
+    // Gradient traffic belongs where its gradient is made, and behind traffic that is waited for soon after; all other traffic where it is needed.
     void find_order() {
         std::vector<int64_t> made(placed_.values.size(), 0);  // of each form: the position of what made it
+        const std::vector<int64_t> next_wait = find_next_waits();
         const auto count = static_cast<int64_t>(placed_.nodes.size());
         for (size_t n = 0; n < placed_.nodes.size(); ++n) {
             const PlacedNode& node = placed_.nodes[n];
             reader_ = &node;
             int64_t at = static_cast<int64_t>(n);
-            if (node.node == kNone && queue_of(node) == Queue::Gradient) at = made[static_cast<size_t>(node.inputs[0])];
+            if (node.node == kNone && queue_of(node) == Queue::Gradient)
+                at = next_wait[static_cast<size_t>(made[static_cast<size_t>(node.inputs[0])])];
             for (const int f : node.outputs) made[static_cast<size_t>(f)] = at;
             order_.push_back(at * count + static_cast<int64_t>(n));
         }

@@ -2,12 +2,13 @@
 // reads the old value any more: its gradient's memory is then free for the rest of the backward pass. Gradient traffic moves up the same way and
 // runs beside the rest of the backward pass; what waits for it stays at the end.
 //
-// While a halo travels, what does not need it runs.
+// While a halo or a batch norm's sums travel, what does not need them runs.
 //
 // All ranks begin their traffic in one order. A rank that waits for some traffic has then begun all that comes before it, so no two ranks can wait for
 // each other.
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "base/error.h"
 #include "program/local_graph.h"
@@ -44,11 +45,30 @@ class Scheduling {
   private:
     const LocalNode& node(size_t n) const { return graph_.nodes[n]; }
 
+    // Whether it makes gradients of weights, which the rest of the backward pass does not need.
+    bool makes_weight_gradients(size_t n) const {
+        if (node(n).traffic || node(n).phase != Phase::Backward || node(n).work == 0) return false;
+        const auto is_late = [&](size_t reader) { return node(reader).phase == Phase::Update; };
+        return std::all_of(node(n).outputs.begin(), node(n).outputs.end(), [&](int v) {
+            const auto& readers = readers_[static_cast<size_t>(v)];
+            return std::all_of(readers.begin(), readers.end(), is_late);
+        });
+    }
+
+    // The traffic that the backward pass is soon to wait for.
+    std::optional<size_t> next_wait(size_t n) const {
+        for (size_t m = n + 1; m < std::min(count_, n + kSoon); ++m)
+            if (node(m).traffic && node(m).queue == Queue::Activation && node(m).phase == Phase::Backward) return m;
+        return std::nullopt;
+    }
+
+    // By twice the place at which each is ready, plus one for what comes behind it.
     std::vector<size_t> preferred_order() const {
         std::vector<size_t> ready(count_);
         std::vector<bool> delayed(count_, false);  // gradient traffic, and what needs its result
         for (size_t n = 0; n < count_; ++n) {
-            ready[n] = n;
+            ready[n] = 2 * n;
+            if (const auto wait = next_wait(n); wait && makes_weight_gradients(n)) ready[n] = 2 * *wait + 1;
             if (node(n).phase != Phase::Update) continue;
             const auto waits_for_traffic = [&](int v) {
                 const int p = producer_[static_cast<size_t>(v)];
@@ -62,7 +82,7 @@ class Scheduling {
                 if (const int p = producer_[static_cast<size_t>(v)]; p != kNone) at = std::max(at, ready[static_cast<size_t>(p)]);
             for (const int s : overwrites_[n])
                 for (const size_t r : readers_[static_cast<size_t>(s)])
-                    if (r != n) at = std::max(at, r < n ? ready[r] : n);
+                    if (r != n) at = std::max(at, r < n ? ready[r] : 2 * n);
             ready[n] = at;
         }
         std::vector<size_t> order(count_);
@@ -117,7 +137,6 @@ class Scheduling {
     // Where a computation would wait for traffic that has only just begun, work that does not depend on it comes first: a convolution's weight gradient runs
     // while the halo that its input gradient needs is on its way.
     void fill_waits(std::vector<size_t>& order) const {
-        constexpr size_t kLookAhead = 8;
         const auto reads = [&](size_t n, size_t from) {
             const auto& made = node(from).outputs;
             return std::any_of(node(n).inputs.begin(), node(n).inputs.end(),
@@ -127,7 +146,7 @@ class Scheduling {
             const LocalNode& traffic = node(order[p - 1]);
             if (!traffic.traffic || traffic.queue != Queue::Activation || node(order[p]).traffic || !reads(order[p], order[p - 1]))
                 continue;
-            for (size_t j = p + 1; j < std::min(order.size(), p + kLookAhead); ++j) {
+            for (size_t j = p + 1; j < std::min(order.size(), p + kSoon); ++j) {
                 const LocalNode& other = node(order[j]);
                 bool free = !other.traffic && other.phase == Phase::Backward && other.work > 0 && overwrites_[order[j]].empty();
                 for (size_t k = p; free && k < j; ++k) free = !reads(order[j], order[k]);
