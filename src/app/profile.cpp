@@ -234,8 +234,8 @@ void print(const Output& output, const Machine& machine) {
                 machine.nodes[0].devices, core.rates[0].measured / 1e9, core.memory_bandwidth / 1e9,
                 machine.nodes[0].memory_bandwidth / 1e9);
     for (const LinkKind& l : machine.links)
-        output.line("link {}: {:.1f} us, {:.3f} GB/s, {:.0f} % of a core while it moves; in a step {:.1f} times as long", l.name,
-                    l.latency * 1e6, l.bandwidth / 1e9, 100 * l.compute_share, l.in_step);
+        output.line("link {}: {:.1f} us, {:.3f} GB/s, {:.0f} % of a core while it moves{}", l.name, l.latency * 1e6, l.bandwidth / 1e9,
+                    100 * l.compute_share, l.in_step > 1 ? fmt::format("; in a step {:.1f} times as long", l.in_step) : "");
     output.line("{} kernels, {} collectives", machine.kernels.size(), machine.collectives.size());
 }
 
@@ -269,7 +269,8 @@ void profile_kernels(const ProfileOptions& options, Machine& machine, Ranks& ran
         traffic_cost += measured.traffic_cost;
     }
     constexpr double kMostInStep = 10;
-    if (traffic_cost > 0) machine.links[0].in_step = std::clamp(traffic / traffic_cost, 1.0, kMostInStep);
+    if (traffic_cost > 0)
+        machine.links[static_cast<size_t>(machine.nodes[0].inside)].in_step = std::clamp(traffic / traffic_cost, 1.0, kMostInStep);
     // What several steps have in common counts once, by the middle one.
     std::stable_sort(machine.kernels.begin(), machine.kernels.end(), [](const KernelSample& a, const KernelSample& b) {
         return std::tie(a.shape.family, a.shape.work, a.shape.bytes, a.shape.sizes, a.threads, a.busy, a.seconds) <

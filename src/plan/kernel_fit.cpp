@@ -17,7 +17,7 @@ std::vector<double> place_of(const KernelShape& shape) {
 }
 
 // What a kernel does for every operation, every element of its first input and of its first output, and of what else it reads and writes (weights, which
-// some algorithms transform at every call); and once.
+// some algorithms transform at every call; in numbers of 4 bytes); and once.
 Terms terms_of(const KernelShape& shape) {
     if (shape.sizes.size() < 6) return {1, shape.work, shape.bytes};
     const auto elements = [&](size_t first) { return shape.sizes[first] * shape.sizes[first + 1] * shape.sizes[first + 2]; };
@@ -58,7 +58,7 @@ void KernelFit::fit(Family& family) const {
     std::vector<double> seconds;
     bool alike = true;
     for (const Entry& e : family.entries) {
-        terms.push_back(e.terms);
+        terms.push_back(terms_of(e.shape));
         seconds.push_back(e.seconds);
         alike = alike && e.shape.sizes.size() == family.entries[0].shape.sizes.size();
     }
@@ -88,7 +88,7 @@ KernelFit::KernelFit(const KernelTable& table, int threads, int busy, Roofline r
     for (const KernelSample& s : table) {
         if (off(s) != nearest.at(s.shape.family)) continue;
         for (auto& [families, name] : {std::pair{&families_, s.shape.family}, std::pair{&stems_, stem(s.shape.family)}})
-            (*families)[name].entries.push_back({s.shape, terms_of(s.shape), place_of(s.shape), s.seconds});
+            (*families)[name].entries.push_back({s.shape, place_of(s.shape), s.seconds});
     }
     for (auto* families : {&families_, &stems_})
         for (auto& [name, family] : *families) {

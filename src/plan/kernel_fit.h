@@ -30,7 +30,6 @@ class KernelFit {
   private:
     struct Entry {
         KernelShape shape;
-        Terms terms;
         std::vector<double> place;  // logarithms of its numbers
         double seconds;
     };

@@ -40,8 +40,7 @@ struct LinkKind {
     bool shared = false;           // by all ranks of a node, as a network card is; otherwise each rank has its own
     double combine_bandwidth = 0;  // bytes a second that a reduction adds up on the way; 0: as fast as it travels
     double compute_share = 0;      // part of a device's computing that traffic takes away while it runs
-    double in_step =
-        1;  // how many times as long traffic takes in a step as by itself: ranks come to it one after the other, data from memory
+    double in_step = 1;            // how many times as long traffic takes in a step, where ranks are late and data cold, as by itself
     bool operator==(const LinkKind&) const = default;
 };
 
