@@ -218,6 +218,28 @@ TEST(Compile, GradientsTravelInBuckets) {
     EXPECT_EQ(of_rank[0], (std::vector<std::string>{"1 gradients", "15 gradients"}));
 }
 
+TEST(Compile, WeightGradientsAreComputedWhileSumsTravel) {
+    Builder b(Mode::Training);
+    ValueId x = b.input({4, 3, 8, 8});
+    for (const std::string n : {"1", "2", "3"})
+        x = b.relu("relu" + n,
+                   b.batch_norm("bn" + n, b.conv("conv" + n, x, {.filters = 4, .kernel = {3, 3}, .pad = {1, 1}, .bias = false})));
+    b.graph().add_output("output", b.linear("fc", b.flatten("flatten", x), {.outputs = 5}));
+    const Graph graph = training_graph({"norms", b.take(), {{.output = "output"}}, 5}, {});
+    const OpinionatedTarget target;
+    const Plan plan = plan_from_spec("sample:2", 0, graph).plan;
+    const Program program = compile(graph, plan, target, {.rank = 0});
+    // The sums of bn1 and bn2 travel in the backward pass; the next instruction is the weight gradient of the layer behind.
+    int beside = 0;
+    for (size_t i = 0; i + 1 < program.instructions.size(); ++i) {
+        const Instruction &traffic = program.instructions[i], &next = program.instructions[i + 1];
+        if (!is_traffic(traffic.action) || traffic.phase != Phase::Backward || traffic.queue != Queue::Activation) continue;
+        const auto* compute = std::get_if<Compute>(&next.action);
+        beside += compute && std::holds_alternative<ConvGradWeightOp>(compute->problem.steps[0].op);
+    }
+    EXPECT_EQ(beside, 2);
+}
+
 TEST(Program, ListingAndJsonNameEveryInstruction) {
     const Program p = compile(small_training(), Plan::single(), OpinionatedTarget(), {});
     EXPECT_NE(listing(p).find("conv1: conv 3x3"), std::string::npos);
