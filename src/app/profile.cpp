@@ -24,6 +24,7 @@
 #include "exec/traffic.h"
 #include "plan/cost.h"
 #include "plan/machine.h"
+#include "plan/term_fit.h"
 
 namespace convoy {
 
@@ -235,8 +236,15 @@ void print(const Output& output, const Machine& machine) {
                 machine.nodes[0].memory_bandwidth / 1e9);
     for (const LinkKind& l : machine.links)
         output.line("link {}: {:.1f} us, {:.3f} GB/s, {:.0f} % of a core while it moves{}", l.name, l.latency * 1e6, l.bandwidth / 1e9,
-                    100 * l.compute_share, l.in_step > 1 ? fmt::format("; in a step {:.1f} times as long", l.in_step) : "");
+                    100 * l.compute_share, l.in_step == InStep{} ? "" : fmt::format("; in a step {:.1f} times the latency and {:.1f} times as long for a byte", l.in_step.latency, l.in_step.transfer));
     output.line("{} kernels, {} collectives", machine.kernels.size(), machine.collectives.size());
+}
+
+// How many times as long traffic takes in steps as it should.
+InStep slower_in_step(const std::vector<Terms>& costs, const std::vector<double>& seconds) {
+    constexpr double kMost = 50;
+    const Terms rates = fit_terms(costs, seconds);
+    return {.latency = std::clamp(rates[0], 1.0, kMost), .transfer = std::clamp(rates[1], 1.0, kMost)};
 }
 
 // Kernels in steps of all models: alone on all cores, alone on one, and one rank on each core under every plan.
@@ -260,17 +268,17 @@ void profile_kernels(const ProfileOptions& options, Machine& machine, Ranks& ran
     }
     Bar bar(cases.size());
     const Machine alone = machine;  // its links, as they were measured by themselves
-    double traffic = 0, traffic_cost = 0;
+    std::vector<Terms> costs;
+    std::vector<double> traffic;
     for (const StepCase& c : cases) {
         bar.next(fmt::format("{} {}", c.model, c.plan.empty() ? fmt::format("on {} threads", c.threads) : c.plan));
         const StepProfile measured = profile_step(c, alone, ranks);
         machine.kernels.insert(machine.kernels.end(), measured.kernels.begin(), measured.kernels.end());
-        traffic += measured.traffic;
-        traffic_cost += measured.traffic_cost;
+        if (measured.traffic <= 0) continue;
+        costs.push_back({measured.traffic_cost.latency, measured.traffic_cost.transfer});
+        traffic.push_back(measured.traffic);
     }
-    constexpr double kMostInStep = 10;
-    if (traffic_cost > 0)
-        machine.links[static_cast<size_t>(machine.nodes[0].inside)].in_step = std::clamp(traffic / traffic_cost, 1.0, kMostInStep);
+    if (!traffic.empty()) machine.links[static_cast<size_t>(machine.nodes[0].inside)].in_step = slower_in_step(costs, traffic);
     // What several steps have in common counts once, by the middle one.
     std::stable_sort(machine.kernels.begin(), machine.kernels.end(), [](const KernelSample& a, const KernelSample& b) {
         return std::tie(a.shape.family, a.shape.work, a.shape.bytes, a.shape.sizes, a.threads, a.busy, a.seconds) <

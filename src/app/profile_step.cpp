@@ -9,7 +9,6 @@
 #include "exec/session.h"
 #include "exec/share.h"
 #include "model/autodiff.h"
-#include "plan/cost.h"
 #include "train/plan_choice.h"
 
 namespace convoy {
@@ -79,11 +78,15 @@ std::vector<std::pair<KernelShape, double>> kernels_of(const Program& program, c
     return kernels;
 }
 
-double traffic_cost(const Machine& machine, const StepCase& which, const Program& program) {
+TrafficCost traffic_cost(const Machine& machine, const StepCase& which, const Program& program) {
     const CostModel costs(machine, {.ranks = which.ranks, .threads = which.threads});
-    double sum = 0;
-    for (const Instruction& in : program.instructions)
-        if (is_traffic(in.action)) sum += costs.traffic(program, in).seconds();
+    TrafficCost sum;
+    for (const Instruction& in : program.instructions) {
+        if (!is_traffic(in.action)) continue;
+        const TrafficCost one = costs.traffic(program, in);
+        sum.latency += one.latency;
+        sum.transfer += one.transfer;
+    }
     return sum;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/ranks.h"
+#include "plan/cost.h"
 #include "plan/machine.h"
 #include "plan/measured.h"
 
@@ -25,8 +26,8 @@ StepCase step_case(const std::string& text);
 
 struct StepProfile {
     KernelTable kernels;      // every distinct instruction that is no traffic; ranks that run at the same time count as busy
-    double traffic = 0;       // seconds of a step, of the rank that waits least for others
-    double traffic_cost = 0;  // what the machine's links say of it
+    double traffic = 0;        // seconds of a step, of the rank that waits least for others
+    TrafficCost traffic_cost;  // what the machine's links say of it, all together
 };
 // Runs the step of every rank of the case a few times, traffic apart from computations. Error when the model cannot be cut so.
 StepProfile profile_step(const StepCase& which, const Machine& machine, Ranks& ranks);

@@ -35,8 +35,8 @@ TrafficCost finish(const Machine& machine, const Links& links, TrafficCost cost,
     cost.link = links.crosses ? machine.network : machine.nodes[0].inside;
     const LinkKind& link = machine.links[static_cast<size_t>(cost.link)];
     cost.compute_share = link.compute_share;
-    cost.latency *= link.in_step;
-    cost.transfer *= link.in_step;
+    cost.latency *= link.in_step.latency;
+    cost.transfer *= link.in_step.transfer;
     cost.algorithm = algorithm;
     return cost;
 }

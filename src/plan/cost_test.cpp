@@ -48,12 +48,11 @@ TEST(Cost, TheChoiceIsTheFastestAndChangesWithSize) {
 
 TEST(Cost, TrafficTakesLongerInAStepThanByItself) {
     Machine machine = flat(1e-5, 1e9, 5e9);
-    const auto seconds = [&] {
-        return CostModel(machine, {.ranks = 16}).collective(Collective::Kind::AllReduce, 1 << 20, {.size = 16}).seconds();
-    };
-    const double alone = seconds();
-    machine.links[1].in_step = 2.5;
-    EXPECT_NEAR(seconds(), 2.5 * alone, 1e-12);
+    const auto cost = [&] { return CostModel(machine, {.ranks = 16}).collective(Collective::Kind::AllReduce, 1 << 20, {.size = 16}, "ring"); };
+    const TrafficCost alone = cost();
+    machine.links[1].in_step = {.latency = 4, .transfer = 2.5};
+    EXPECT_NEAR(cost().latency, 4 * alone.latency, 1e-12);
+    EXPECT_NEAR(cost().transfer, 2.5 * alone.transfer, 1e-12);
 }
 
 TEST(Cost, GroupsOnOneNodeShareItsNetworkCard) {

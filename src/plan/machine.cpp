@@ -18,7 +18,7 @@ struct Range {
     const char* unit;
 };
 constexpr Range kRate{1e6, 1e18, "operations a second"}, kBandwidth{1e3, 1e15, "bytes a second"}, kSeconds{0, 10, "seconds"},
-    kMemory{1 << 20, 1e15, "bytes"}, kWatts{0, 1e6, "watts"}, kPrice{0, 1e6, "an hour"}, kShare{0, 1, "of a device"};
+    kMemory{1 << 20, 1e15, "bytes"}, kWatts{0, 1e6, "watts"}, kPrice{0, 1e6, "an hour"}, kShare{0, 1, "of a device"}, kTimes{1, 100, "times"};
 
 void check(const std::string& where, double value, const Range& range) {
     require(std::isfinite(value) && value >= range.low && value <= range.high, "{} is {}, expected {} to {} {}", where, value, range.low,
@@ -118,7 +118,7 @@ LinkKind link_from_json(const Json& json, size_t i) {
                .shared = f.at<bool>("shared", false),
                .combine_bandwidth = f.at<double>("combine_bandwidth", 0),
                .compute_share = f.at<double>("compute_share", 0),
-               .in_step = f.at<double>("in_step", 1)};
+               .in_step = {.latency = f.at<double>("latency_in_step", 1), .transfer = f.at<double>("transfer_in_step", 1)}};
     f.done();
     return l;
 }
@@ -170,7 +170,8 @@ void validate(const Machine& machine) {
         check(where("bandwidth"), l.bandwidth, kBandwidth);
         if (l.combine_bandwidth != 0) check(where("combine_bandwidth"), l.combine_bandwidth, kBandwidth);
         check(where("compute_share"), l.compute_share, kShare);
-        check(where("in_step"), l.in_step, {1, 100, "times"});
+        check(where("latency_in_step"), l.in_step.latency, kTimes);
+        check(where("transfer_in_step"), l.in_step.transfer, kTimes);
     }
     for (size_t i = 0; i < machine.nodes.size(); ++i) {
         const NodeKind& n = machine.nodes[i];
@@ -209,7 +210,8 @@ Json to_json(const Machine& m) {
                          {"shared", l.shared},
                          {"combine_bandwidth", l.combine_bandwidth},
                          {"compute_share", l.compute_share},
-                         {"in_step", l.in_step}});
+                         {"latency_in_step", l.in_step.latency},
+                         {"transfer_in_step", l.in_step.transfer}});
     for (const NodeKind& n : m.nodes)
         nodes.push_back({{"name", n.name},
                          {"count", n.count},

@@ -32,6 +32,12 @@ struct DeviceKind {
     bool operator==(const DeviceKind&) const = default;
 };
 
+// How many times as long traffic takes in a step, where ranks are late and data cold, as by itself.
+struct InStep {
+    double latency = 1, transfer = 1;
+    bool operator==(const InStep&) const = default;
+};
+
 // One class of links. A message of n bytes takes latency + n / bandwidth.
 struct LinkKind {
     std::string name;
@@ -40,7 +46,7 @@ struct LinkKind {
     bool shared = false;           // by all ranks of a node, as a network card is; otherwise each rank has its own
     double combine_bandwidth = 0;  // bytes a second that a reduction adds up on the way; 0: as fast as it travels
     double compute_share = 0;      // part of a device's computing that traffic takes away while it runs
-    double in_step = 1;            // how many times as long traffic takes in a step, where ranks are late and data cold, as by itself
+    InStep in_step;
     bool operator==(const LinkKind&) const = default;
 };
 
