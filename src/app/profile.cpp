@@ -236,7 +236,10 @@ void print(const Output& output, const Machine& machine) {
                 machine.nodes[0].memory_bandwidth / 1e9);
     for (const LinkKind& l : machine.links)
         output.line("link {}: {:.1f} us, {:.3f} GB/s, {:.0f} % of a core while it moves{}", l.name, l.latency * 1e6, l.bandwidth / 1e9,
-                    100 * l.compute_share, l.in_step == InStep{} ? "" : fmt::format("; in a step {:.1f} times the latency and {:.1f} times as long for a byte", l.in_step.latency, l.in_step.transfer));
+                    100 * l.compute_share,
+                    l.in_step == InStep{} ? ""
+                                          : fmt::format("; in a step {:.1f} times the latency and {:.1f} times as long for a byte",
+                                                        l.in_step.latency, l.in_step.transfer));
     output.line("{} kernels, {} collectives", machine.kernels.size(), machine.collectives.size());
 }
 

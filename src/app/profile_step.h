@@ -25,7 +25,7 @@ struct StepCase {
 StepCase step_case(const std::string& text);
 
 struct StepProfile {
-    KernelTable kernels;      // every distinct instruction that is no traffic; ranks that run at the same time count as busy
+    KernelTable kernels;       // every distinct instruction that is no traffic; ranks that run at the same time count as busy
     double traffic = 0;        // seconds of a step, of the rank that waits least for others
     TrafficCost traffic_cost;  // what the machine's links say of it, all together
 };

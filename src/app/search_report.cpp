@@ -65,6 +65,8 @@ std::string summary(const SearchResult& result, const SearchCase& what) {
     text += fmt::format("memory     {} of {} on the rank that uses most\n", size_text(best.memory),
                         result.memory_limit > 0 ? size_text(result.memory_limit) : "an unknown amount");
     text += fmt::format("limited by {}\n", limit_of(result));
+    if (best.name == kUnsplit)
+        text += "           no layer gains from being split: every rank computes the whole step, and one rank alone is as fast\n";
     return text;
 }
 

@@ -48,7 +48,9 @@ TEST(Cost, TheChoiceIsTheFastestAndChangesWithSize) {
 
 TEST(Cost, TrafficTakesLongerInAStepThanByItself) {
     Machine machine = flat(1e-5, 1e9, 5e9);
-    const auto cost = [&] { return CostModel(machine, {.ranks = 16}).collective(Collective::Kind::AllReduce, 1 << 20, {.size = 16}, "ring"); };
+    const auto cost = [&] {
+        return CostModel(machine, {.ranks = 16}).collective(Collective::Kind::AllReduce, 1 << 20, {.size = 16}, "ring");
+    };
     const TrafficCost alone = cost();
     machine.links[1].in_step = {.latency = 4, .transfer = 2.5};
     EXPECT_NEAR(cost().latency, 4 * alone.latency, 1e-12);

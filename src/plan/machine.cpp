@@ -18,7 +18,8 @@ struct Range {
     const char* unit;
 };
 constexpr Range kRate{1e6, 1e18, "operations a second"}, kBandwidth{1e3, 1e15, "bytes a second"}, kSeconds{0, 10, "seconds"},
-    kMemory{1 << 20, 1e15, "bytes"}, kWatts{0, 1e6, "watts"}, kPrice{0, 1e6, "an hour"}, kShare{0, 1, "of a device"}, kTimes{1, 100, "times"};
+    kMemory{1 << 20, 1e15, "bytes"}, kWatts{0, 1e6, "watts"}, kPrice{0, 1e6, "an hour"}, kShare{0, 1, "of a device"},
+    kTimes{1, 100, "times"};
 
 void check(const std::string& where, double value, const Range& range) {
     require(std::isfinite(value) && value >= range.low && value <= range.high, "{} is {}, expected {} to {} {}", where, value, range.low,

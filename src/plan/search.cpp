@@ -112,7 +112,10 @@ class Searching {
                 const Assignment best = best_assignment(space_, costs, weights, limits);
                 result_.exact = result_.exact && best.exact;
                 const Plan plan = plan_of(space_, grid, best.chosen);
-                add({.name = fmt::format("found on {}", to_string(plan.grids[0])),
+                const bool whole = std::all_of(best.chosen.begin(), best.chosen.end(), [](const Choice& c) {
+                    return std::all_of(c.label.begin(), c.label.end(), [](int label) { return label < 0; });
+                });
+                add({.name = whole ? std::string(kUnsplit) : fmt::format("found on {}", to_string(plan.grids[0])),
                      .plan = plan,
                      .estimate = step_seconds(best.cost),
                      .memory = best.cost.memory});

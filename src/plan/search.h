@@ -56,6 +56,9 @@ struct LayerChoice {
     double data_seconds = 0;  // of this layer in pure data parallelism
 };
 
+// The name of a found plan in which every rank computes everything: where the network is so slow that nothing gains from being split.
+constexpr std::string_view kUnsplit = "unsplit";
+
 struct SearchResult {
     ScoredPlan best;
     std::optional<ScoredPlan> data;   // pure data parallelism; nothing where there is only one rank

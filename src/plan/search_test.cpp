@@ -48,6 +48,16 @@ struct Setting {
     RooflineTarget target{machine.devices[0]};
 };
 
+TEST(Search, SplitsNothingOverANetworkThatIsTooSlow) {
+    Machine machine = machine_preset("cpu10g");
+    machine.nodes[0].devices = 1;
+    machine.links[static_cast<size_t>(machine.network)].latency = 1;
+    const RooflineTarget target{machine.devices[0]};
+    const SearchResult result = search_plan(small_graph(Kind::Chain, 4, 16, 12), machine, target, {.ranks = 2});
+    EXPECT_EQ(result.best.name, kUnsplit);
+    EXPECT_EQ(result.best.waiting_seconds, 0);
+}
+
 TEST(Search, DynamicProgrammingFindsWhatTryingAllFinds) {
     const Setting s;
     const std::vector<std::vector<Axis>> grids{{{"a", 2}}, {{"a", 4}}, {{"a", 3}}};
