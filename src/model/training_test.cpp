@@ -1,5 +1,6 @@
 // Training graphs: what frozen parameters leave out, and gradients as outputs.
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -51,6 +52,20 @@ TEST(TrainingGraph, gives_gradients_when_asked) {
         const auto& outputs = graph.outputs();
         const bool there = std::any_of(outputs.begin(), outputs.end(), [&](const NamedValue& v) { return v.name == "grad:" + name; });
         EXPECT_EQ(there, name != all[0]) << name;
+    }
+}
+
+// What max pooling reads is the largest of all activations; the pooled maxima say as much about the gradient.
+TEST(TrainingGraph, nothing_reads_again_what_max_pooling_has_read) {
+    for (const char* const name : {"vgg11", "alexnet", "resnet18", "lenet5"}) {
+        const Graph graph = training_graph(make_model(name, {.batch = 2}), {});
+        std::set<ValueId> pooled;
+        for (const Node& node : graph.nodes()) {
+            if (std::holds_alternative<MaxPoolOp>(node.op)) pooled.insert(node.inputs[0]);
+            if (node.phase != Phase::Backward) continue;
+            for (const ValueId v : node.inputs) EXPECT_EQ(pooled.count(v), 0) << name << ", " << node.layer;
+        }
+        EXPECT_FALSE(pooled.empty()) << name;
     }
 }
 

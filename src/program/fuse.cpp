@@ -135,8 +135,7 @@ class Fusing {
             if (!grad || kept_.count(node(n).outputs[0])) continue;
             if (grad->kind == Unary::Relu && recompute_mask(n)) continue;
             if (grad->kind == Unary::Relu && mask_with_sums<BatchNormGradSumsOp>(n, 1)) continue;
-            // A gradient that max pooling makes is masked there.
-            if (!made_by<MaxPoolGradOp>(node(n).inputs[1])) mask_with_sums<BiasGradOp>(n, 0);
+            mask_with_sums<BiasGradOp>(n, 0);
         }
     }
 
@@ -276,7 +275,8 @@ class Fusing {
     }
 
     static bool ends_chain(const LocalNode& node) {
-        return single<BiasOp>(node) || single<UnaryOp>(node) || single<AddOp>(node) || single<UnaryGradOp>(node);
+        return single<BiasOp>(node) || single<UnaryOp>(node) || single<AddOp>(node) || single<UnaryGradOp>(node) ||
+               single<MaxPoolGradOp>(node);
     }
 
     LocalGraph& graph_;

@@ -102,20 +102,21 @@ std::unique_ptr<Kernel> prepare_max(const KernelRequest& request, const CpuConte
     return rows_kernel(PoolLinks(dims, false), args, planes.count, context, bytes ? kernels.max_pool_u8 : kernels.max_pool_i32);
 }
 
-// [MaxPoolGrad] and [MaxPoolGrad, gradient of a ReLU].
+// [MaxPoolGrad] and [gradient of a ReLU, MaxPoolGrad].
 struct MaxGradient {
     int dy, where, mask = kNone, dx;
 };
 
 std::optional<MaxGradient> max_gradient(const Problem& p) {
-    const bool masked = steps_are<MaxPoolGradOp, UnaryGradOp>(p);
+    const bool masked = steps_are<UnaryGradOp, MaxPoolGradOp>(p);
     if (!masked && !steps_are<MaxPoolGradOp>(p)) return std::nullopt;
-    MaxGradient g{.dy = input_of(p, 0, 0), .where = input_of(p, 0, 1), .dx = output_of(p, 0)};
+    const size_t last = p.steps.size() - 1;
+    MaxGradient g{.dy = input_of(p, last, 0), .where = input_of(p, last, 1), .dx = output_of(p, last)};
     if (!pools(p, g.dy)) return std::nullopt;
     if (masked) {
-        if (!is_relu(p, 1) || input_of(p, 1, 1) != g.dx || !is_inside(p, g.dx) || !is_input(p, input_of(p, 1, 0))) return std::nullopt;
-        g.mask = input_of(p, 1, 0);
-        g.dx = output_of(p, 1);
+        if (!is_relu(p, 0) || output_of(p, 0) != g.dy || !is_inside(p, g.dy) || !is_input(p, g.where)) return std::nullopt;
+        g.mask = input_of(p, 0, 0);
+        g.dy = input_of(p, 0, 1);
     }
     return g;
 }
@@ -148,7 +149,7 @@ std::unique_ptr<Kernel> prepare_max_grad(const KernelRequest& request, const Cpu
     const auto g = *max_gradient(p);
     const Operand &dx = operand(request, g.dx), &dy = operand(request, g.dy), &where = operand(request, g.where);
     const bool bytes = where.desc.dtype == DType::u8;
-    const PoolDims dims = window_dims(op_of<MaxPoolGradOp>(p).window, dx.desc.shape, dy.desc.shape);
+    const PoolDims dims = window_dims(op_of<MaxPoolGradOp>(p, p.steps.size() - 1).window, dx.desc.shape, dy.desc.shape);
     const Planes planes(dy.desc.shape, dy.layout);
     const float* const mask = g.mask == kNone ? nullptr : floats(request, g.mask);
     // Scattering must be sure to hit an input. In a part of a tensor the winner of a window may lie in a neighbour's rows, which look like padding here.

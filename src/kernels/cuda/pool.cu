@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads) max_pool(Volume x, Volume y, Window3
     }
 }
 
-// With kMasked the gradient of a rectifier follows, whose output is `saved`.
+// With kMasked dy first passes the gradient of a rectifier, of which `saved` are the outputs that were the maxima.
 template <class T, class Where, int V, bool kLast, bool kMasked>
 __global__ void __launch_bounds__(kThreads) max_pool_grad(Volume x, Volume y, Window3 w, const T* dys, const Where* where, const T* saved,
                                                           T* dxs, Rectifier rectifier, uint32_t packs) {
@@ -79,19 +79,19 @@ __global__ void __launch_bounds__(kThreads) max_pool_grad(Volume x, Volume y, Wi
                     const int place = (k0 * w.kernel[1] + k1) * w.kernel[2] + k2;
                     const auto places = load<V>(where + from);
                     const auto dy = load<V>(dys + from);
+                    Pack<T, V> maxima;
+                    if constexpr (kMasked) maxima = load<V>(saved + from);
 #pragma unroll
-                    for (int v = 0; v < V; ++v)
-                        if (static_cast<int>(places.at[v]) == place) sums[v] += widen(dy.at[v]);
+                    for (int v = 0; v < V; ++v) {
+                        if (static_cast<int>(places.at[v]) != place) continue;
+                        const W passed = widen(dy.at[v]);
+                        sums[v] += kMasked ? rectifier.grad(widen(maxima.at[v]), passed) : passed;
+                    }
                 }
             }
         }
         const int64_t to = offset_of(x, p);
         Pack<T, V> out;
-        if constexpr (kMasked) {
-            const auto y_saved = load<V>(saved + to);
-#pragma unroll
-            for (int v = 0; v < V; ++v) sums[v] = rectifier.grad(widen(y_saved.at[v]), sums[v]);
-        }
 #pragma unroll
         for (int v = 0; v < V; ++v) out.at[v] = narrow<T>(sums[v]);
         store<V>(dxs + to, out);
@@ -277,19 +277,20 @@ std::unique_ptr<Kernel> prepare_max(const KernelRequest& request, Device& device
     return kernel;
 }
 
-// [MaxPoolGrad] and [MaxPoolGrad, gradient of a rectifier].
+// [MaxPoolGrad] and [gradient of a rectifier, MaxPoolGrad].
 struct MaxGradient {
     int dy, where, saved = kNoTensor, dx;
     Rectifier rectifier;
 };
 std::optional<MaxGradient> max_gradient(const Problem& p) {
-    const bool masked = steps_are<MaxPoolGradOp, UnaryGradOp>(p);
+    const bool masked = steps_are<UnaryGradOp, MaxPoolGradOp>(p);
     if (!masked && !steps_are<MaxPoolGradOp>(p)) return std::nullopt;
-    MaxGradient g{.dy = input_of(p, 0, 0), .where = input_of(p, 0, 1), .dx = output_of(p, p.steps.size() - 1)};
+    const size_t last = p.steps.size() - 1;
+    MaxGradient g{.dy = input_of(p, 0, masked ? 1 : 0), .where = input_of(p, last, 1), .dx = output_of(p, last)};
     if (masked) {
-        const auto& op = op_of<UnaryGradOp>(p, 1);
-        if (!is_rectifier(op.kind) || !continues(p, 1, 1) || !is_input(p, input_of(p, 1, 0))) return std::nullopt;
-        g.saved = input_of(p, 1, 0);
+        const auto& op = op_of<UnaryGradOp>(p);
+        if (!is_rectifier(op.kind) || !continues(p, 1, 0) || !is_input(p, g.where)) return std::nullopt;
+        g.saved = input_of(p, 0, 0);
         g.rectifier = rectifier_of(op.kind, op.alpha);
     }
     return g;
@@ -297,13 +298,14 @@ std::optional<MaxGradient> max_gradient(const Problem& p) {
 bool accepts_max_grad(const Problem& p) { return max_gradient(p).has_value(); }
 std::vector<Candidate> max_grad_candidates(const Problem& p) {
     const auto g = *max_gradient(p);
-    if (g.saved == kNoTensor) return in_each_layout(p, {g.dx, g.dy, g.where});
-    return in_each_layout(p, {g.dx, g.dy, g.where, g.saved}, {{g.dx, g.saved}});
+    std::vector<int> tensors{g.dx, g.dy, g.where};
+    if (g.saved != kNoTensor) tensors.push_back(g.saved);
+    return in_each_layout(p, tensors);
 }
 std::unique_ptr<Kernel> prepare_max_grad(const KernelRequest& request, Device& device) {
     const auto g = *max_gradient(request.problem);
     const Volume x = volume_of(request, g.dx), y = volume_of(request, g.dy);
-    const Window3 window = window3_of(op_of<MaxPoolGradOp>(request.problem).window);
+    const Window3 window = window3_of(op_of<MaxPoolGradOp>(request.problem, request.problem.steps.size() - 1).window);
     std::unique_ptr<Kernel> kernel;
     with_floating(dtype_of(request, g.dy), [&](auto zero) {
         using T = decltype(zero);

@@ -86,11 +86,11 @@ OpCase masked_bias_grad(Draw& d) {
 OpCase masked_max_pool_grad(Draw& d) {
     const auto p = draw_max_window(d);
     const Shape x = with_space(d, p.in), y = join({x[0], x[1]}, p.out);
-    const UnaryOp after = draw_rectifier(d);
+    const UnaryOp before = draw_rectifier(d);
     OpCase c;
     const auto [element, where] = where_of(p.window, d.normal(x), y);
-    const int dy = c.input(kReal, d.normal(y)), at = c.input(element, where), saved = c.input(kReal, d.normal(x));
-    c.outputs = {c.step(UnaryGradOp{after.kind, after.alpha}, {saved, c.step(MaxPoolGradOp{p.window, p.in}, {dy, at})})};
+    const int dy = c.input(kReal, d.normal(y)), at = c.input(element, where), saved = c.input(kReal, d.normal(y));
+    c.outputs = {c.step(MaxPoolGradOp{p.window, p.in}, {c.step(UnaryGradOp{before.kind, before.alpha}, {saved, dy}), at})};
     return c;
 }
 OpCase add_activation(Draw& d) {

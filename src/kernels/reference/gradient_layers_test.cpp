@@ -59,18 +59,42 @@ TEST(Gradient, Bias) {
     });
 }
 
+// A window over an input [N, C, ...].
+struct MaxPooling {
+    Shape input;
+    Window window;
+};
+MaxPooling draw_max_pooling(Draw& draw) {
+    const WindowProblem p = draw_window(draw, {.length = 7, .kernel = 3, .stride = 3, .dilation = 2, .pad_least = 0, .pad_most = 0});
+    Window window = p.window;
+    // Padding that leaves an element in every window.
+    for (int i = 0; i < window.rank(); ++i) {
+        const bool room = window.dilation[i] == 1 && window.kernel[i] > 1;
+        window.pad_lo[i] = room ? draw.between(0, 1) : 0;
+        window.pad_hi[i] = room ? draw.between(0, 1) : 0;
+    }
+    return {join(draw.dims(2, 1, 3), p.in), window};
+}
+
 TEST(Gradient, MaxPool) {
     for_shapes("max pool", [](Function& f, Draw& draw) {
-        const WindowProblem p = draw_window(draw, {.length = 7, .kernel = 3, .stride = 3, .dilation = 2, .pad_least = 0, .pad_most = 0});
-        Window window = p.window;
-        // Padding that leaves an element in every window.
-        for (int i = 0; i < window.rank(); ++i) {
-            const bool room = window.dilation[i] == 1 && window.kernel[i] > 1;
-            window.pad_lo[i] = room ? draw.between(0, 1) : 0;
-            window.pad_hi[i] = room ? draw.between(0, 1) : 0;
-        }
-        f.check(MaxPoolOp{window}, {f.input("x", draw.separated(join(draw.dims(2, 1, 3), p.in), kGap))});
+        const auto [input, window] = draw_max_pooling(draw);
+        f.check(MaxPoolOp{window}, {f.input("x", draw.separated(input, kGap))});
     });
+}
+
+// The gradient goes through the activation before it goes through the pooling; but not where something else reads the activation's output.
+TEST(Gradient, MaxPoolOfAnActivation) {
+    for (const Unary kind : {Unary::Relu, Unary::Relu6, Unary::LeakyRelu, Unary::Sigmoid, Unary::Tanh})
+        for (const bool shared : {false, true})
+            for_shapes(fmt::format("max pool of {}{}", name_of(kind), shared ? ", read twice" : ""), [&](Function& f, Draw& draw) {
+                const auto [input, window] = draw_max_pooling(draw);
+                const ValueId y = f.graph.add1(UnaryOp{kind, 0.2}, {f.input("x", draw.separated(input, kGap))}, "activation");
+                const ValueId pooled = f.graph.add(MaxPoolOp{window}, {y}, "pool")[0];
+                if (!shared) return f.check(pooled);
+                const ValueId sum = f.graph.add1(SumToOp{Dims::filled(input.size(), 1)}, {y}, "sum");
+                f.check(AddOp{}, {pooled, f.graph.add1(ExpandOp{f.graph.shape(pooled)}, {sum}, "spread")});
+            });
 }
 
 TEST(Gradient, AveragePool) {

@@ -169,7 +169,7 @@ struct PoolArgs {
     int64_t tap_stride[3] = {1, 1, 1};
     const void* where = nullptr;
     void* new_where = nullptr;
-    const float* mask = nullptr;  // the gradient is dropped where this is <= 0; may be null
+    const float* mask = nullptr;  // gradients of outputs are dropped where this is <= 0; may be null
     // Averages: one over what counts in the window of each output, per dim.
     const float* share[3] = {nullptr, nullptr, nullptr};
 };

@@ -112,9 +112,8 @@ void plain_max_pool(const PlainMaxArgs& a, int64_t begin, int64_t end) {
     }
 }
 
-// Requires that every window lies over at least one input.
-template <class Where>
-void plain_max_pool_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
+template <class Where, bool kMasked>
+void scatter_max_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
     const Where* const where = static_cast<const Where*>(a.where);
     const int64_t in_count = a.in[0] * a.in[1] * a.in[2], out_count = a.out[0] * a.out[1] * a.out[2];
     for (int64_t plane = begin; plane < end; ++plane) {
@@ -124,13 +123,16 @@ void plain_max_pool_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
         for (int64_t o0 = 0; o0 < a.out[0]; ++o0)
             for (int64_t o1 = 0; o1 < a.out[1]; ++o1) {
                 const int64_t line = ((o0 * a.stride[0] - a.pad[0]) * a.in[1] + o1 * a.stride[1] - a.pad[1]) * a.in[2] - a.pad[2];
-                for (int64_t o2 = 0; o2 < a.out[2]; ++o2, ++o) dx[line + o2 * a.stride[2] + a.tap_offsets[where[o]]] += a.dy[o];
+                for (int64_t o2 = 0; o2 < a.out[2]; ++o2, ++o)
+                    dx[line + o2 * a.stride[2] + a.tap_offsets[where[o]]] += kMasked && a.mask[o] <= 0 ? 0 : a.dy[o];
             }
-        if (!a.mask) continue;
-        const float* const mask = a.mask + plane * in_count;
-#pragma omp simd
-        for (int64_t i = 0; i < in_count; ++i) dx[i] = mask[i] <= 0 ? 0 : dx[i];
     }
+}
+
+// Requires that every window lies over at least one input.
+template <class Where>
+void plain_max_pool_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
+    a.mask ? scatter_max_grad<Where, true>(a, begin, end) : scatter_max_grad<Where, false>(a, begin, end);
 }
 
 void plane_means(const float* x, int64_t elements, float* y, int64_t begin, int64_t end) {

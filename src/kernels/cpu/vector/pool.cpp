@@ -130,10 +130,6 @@ CONVOY_INLINE void gradient_rows(const PoolArgs& a, int64_t begin, int64_t end, 
         row.for_lines([&](int64_t line, int32_t taps, int32_t e0, int32_t e1) {
             for_lanes_once(a.lanes, [&](auto lanes, int64_t l) { add(lanes, l, line, taps, e0, e1, result + l); });
         });
-        if (!a.mask) continue;
-        const float* const mask = a.mask + row.first * a.lanes;
-#pragma omp simd
-        for (int64_t i = 0; i < a.here[2] * a.lanes; ++i) result[i] = mask[i] <= 0 ? 0 : result[i];
     }
 }
 
@@ -145,7 +141,8 @@ void max_pool_grad(const PoolArgs& a, int64_t begin, int64_t end) {
         constexpr int n = decltype(lanes)::n;
         for (int64_t o = 0; o < a.there[2]; ++o) {
             const int64_t from = (line + o) * a.lanes + l;
-            const auto value = load<n>(a.source + from);
+            auto value = load<n>(a.source + from);
+            if (a.mask) value = select(load<n>(a.mask + from) <= broadcast<n>(0), broadcast<n>(0), value);
             const auto position = load_where<n>(where + from);
             for (int32_t e = across.first[o]; e < across.first[o + 1]; ++e)
                 accumulate(result + across.index[e] * a.lanes,
