@@ -98,6 +98,43 @@ __global__ void __launch_bounds__(kThreads) max_pool_grad(Volume x, Volume y, Wi
     }
 }
 
+// The same where lines lie together: V neighbours of a line share the windows above them. Without dilation; `x` counts packs in its lines.
+template <class T, class Where, int V, bool kMasked>
+__global__ void __launch_bounds__(kThreads) max_pool_grad_lines(Volume x, Volume y, Window3 w, const T* dys, const Where* where,
+                                                                const T* saved, T* dxs, Rectifier rectifier, uint32_t packs) {
+    using W = Wide<T>;
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+        Position p = position_of<false, 1>(x, i);
+        p.at[2] *= V;
+        W sums[V] = {};
+        const int64_t sample = p.n * y.stride_n + p.c * y.stride_c;
+        const Covering c0 = covering(w, 0, p.at[0], y.size[0]), c1 = covering(w, 1, p.at[1], y.size[1]);
+        const int first = covering(w, 2, p.at[2], y.size[2]).first, last = covering(w, 2, p.at[2] + V - 1, y.size[2]).last;
+        for (int o0 = c0.first; o0 <= c0.last; ++o0) {
+            const int k0 = p.at[0] - source_of(w, 0, o0, 0);
+            for (int o1 = c1.first; o1 <= c1.last; ++o1) {
+                const int k1 = p.at[1] - source_of(w, 1, o1, 0), row = (k0 * w.kernel[1] + k1) * w.kernel[2];
+                const int64_t line = sample + o0 * y.stride[0] + o1 * y.stride[1];
+                for (int o2 = first; o2 <= last; ++o2) {
+                    const int64_t from = line + o2 * y.stride[2];
+                    const int k2 = static_cast<int>(where[from]) - row;
+                    if (k2 < 0 || k2 >= w.kernel[2]) continue;
+                    W value = widen(dys[from]);
+                    if constexpr (kMasked) value = rectifier.grad(widen(saved[from]), value);
+                    const int at = source_of(w, 2, o2, k2) - p.at[2];
+#pragma unroll
+                    for (int v = 0; v < V; ++v)
+                        if (v == at) sums[v] += value;
+                }
+            }
+        }
+        Pack<T, V> out;
+#pragma unroll
+        for (int v = 0; v < V; ++v) out.at[v] = narrow<T>(sums[v]);
+        store<V>(dxs + offset_of(x, p), out);
+    }
+}
+
 // Where each maximum lies in the whole input, row-major over [N, C, input]; the spatial dims may count the other way round.
 struct WholeInput {
     int64_t first_sample, first_channel, channels;  // of the part at hand; channels of the whole
@@ -243,6 +280,16 @@ Volume volume_of(const KernelRequest& request, int tensor) {
     return cuda::volume_of(o.desc.shape, o.layout);
 }
 
+// Whether lines lie together, in packs of this width, and windows have no gaps in them.
+bool has_lines(const Volume& x, const Window3& window, int width) {
+    return x.stride[2] == 1 && x.size[2] > 0 && x.size[2] % width == 0 && *std::max_element(window.dilation, window.dilation + 3) == 1;
+}
+// The same volume, with its lines counted in packs.
+Volume in_lines(Volume x, int width) {
+    x.by_size[2] = divisor_of(x.size[2] / width);
+    return x;
+}
+
 // Calls fn with the type of the places: bytes, or 32-bit integers for large windows.
 template <class Fn>
 void with_where(DType type, const Fn& fn) {
@@ -312,16 +359,23 @@ std::unique_ptr<Kernel> prepare_max_grad(const KernelRequest& request, Device& d
         const T* const saved = g.saved == kNoTensor ? nullptr : data_of<const T>(request, g.saved);
         with_where(dtype_of(request, g.where), [&](auto byte) {
             using Where = decltype(byte);
+            const auto make = [&](auto run, const Volume& over, uint32_t packs) {
+                kernel = make_kernel([&device, run, x = over, y, window, packs, saved, rectifier = g.rectifier,
+                                      dy = data_of<const T>(request, g.dy), where = data_of<const Where>(request, g.where),
+                                      dx = data_of<T>(request, g.dx)](const StepContext&) {
+                    launch(device, run, grid_for(packs), kThreads, x, y, window, dy, where, saved, dx, rectifier, packs);
+                });
+            };
+            constexpr int kLine = kFullPack<T>;
+            if (has_lines(x, window, kLine)) {
+                const auto run = saved ? max_pool_grad_lines<T, Where, kLine, true> : max_pool_grad_lines<T, Where, kLine, false>;
+                return make(run, in_lines(x, kLine), packs_of(x, kLine));
+            }
             with_packs<T>(x, y, [&](auto width, auto last) {
                 constexpr int V = decltype(width)::value;
                 constexpr bool kLast = decltype(last)::value;
                 const auto run = saved ? max_pool_grad<T, Where, V, kLast, true> : max_pool_grad<T, Where, V, kLast, false>;
-                const uint32_t packs = packs_of(x, V);
-                kernel =
-                    make_kernel([&device, run, x, y, window, packs, saved, rectifier = g.rectifier, dy = data_of<const T>(request, g.dy),
-                                 where = data_of<const Where>(request, g.where), dx = data_of<T>(request, g.dx)](const StepContext&) {
-                        launch(device, run, grid_for(packs), kThreads, x, y, window, dy, where, saved, dx, rectifier, packs);
-                    });
+                make(run, x, packs_of(x, V));
             });
         });
     });
@@ -369,11 +423,7 @@ std::unique_ptr<Kernel> prepare_average(const KernelRequest& request, Device& de
             });
         };
         constexpr int kLine = kFullPack<T>;
-        if (backward && x.stride[2] == 1 && x.size[2] % kLine == 0 && *std::max_element(window.dilation, window.dilation + 3) == 1) {
-            Volume lines = x;
-            lines.by_size[2] = divisor_of(x.size[2] / kLine);
-            return make(average_pool_grad_lines<T, kLine>, lines, packs_of(x, kLine));
-        }
+        if (backward && has_lines(x, window, kLine)) return make(average_pool_grad_lines<T, kLine>, in_lines(x, kLine), packs_of(x, kLine));
         with_packs<T>(x, y, [&](auto width, auto last) {
             constexpr int V = decltype(width)::value;
             constexpr bool kLast = decltype(last)::value;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/matmul.h"
@@ -19,16 +21,13 @@ Matrix samples(const Operand& o, bool transposed = false) {
     const int64_t channels = o.desc.shape[1], positions = positions_of(o);
     return {o.data, o.desc.dtype, channels, positions, positions, transposed, channels * positions};
 }
+// Of a filter all elements side by side.
 Matrix weights(const Operand& o, bool transposed = false) {
-    return {o.data, o.desc.dtype, o.desc.shape[0], o.desc.shape[1], o.desc.shape[1], transposed};
+    const int64_t each = numel(o.desc.shape) / o.desc.shape[0];
+    return {o.data, o.desc.dtype, o.desc.shape[0], each, each, transposed};
 }
 
-// The elements of the input under the windows, as a tensor of the outputs' size.
-CopyEnd under_windows(const Operand& x, const Window& window) {
-    Dims strides = strides_of(x.desc.shape, x.layout);
-    for (int d = 0; d < window.rank(); ++d) strides[2 + d] *= window.stride[d];
-    return {x.data, x.desc.dtype, strides};
-}
+std::byte* at(void* data, int64_t offset) { return static_cast<std::byte*>(data) + offset; }
 
 // [N, C, positions] as [C, N, positions]: all positions of a channel side by side.
 void start_joining(const Device& device, const Operand& from, void* to) {
@@ -43,51 +42,119 @@ class Maker {
         : device_(device), conv_(conv), compute_(compute), scratch_(scratch) {}
 
     std::function<void()> make() {
-        // With strides, on a copy of the elements that are used.
-        Operand x = conv_.x;
-        const bool thinned = x.desc.shape != small_shape();
-        if (thinned) {
-            x.desc = TensorDesc::whole(small_shape(), x.desc.dtype);
-            x.data = scratch_.take(numel(x.desc.shape) * size_of(x.desc.dtype));
-            if (!x.data) return nullptr;
-        }
-        auto run = conv_.direction == Direction::GradWeight ? grad_weight(x) : on_samples(x);
-        if (!run || !thinned) return run;
-        const CopyEnd used = under_windows(conv_.x, conv_.window), dense{x.data, x.desc.dtype, strides_of(x.desc.shape, x.layout)};
-        if (conv_.direction == Direction::GradInput)
-            return [&device = device_, run, own = conv_.x, shape = x.desc.shape, used, dense] {
-                run();
-                start_fill(device, own.data, own.desc.dtype, numel(own.desc.shape), 0);
-                start_copy(device, shape, dense, used);
-            };
-        return [&device = device_, run, shape = x.desc.shape, used, dense] {
-            start_copy(device, shape, used, dense);
+        if (conv_.x.desc.shape == gathered_shape(conv_.x.desc.shape[1]))
+            return conv_.direction == Direction::GradWeight ? grad_weight(conv_.x) : multiply(on_samples(conv_.x, 0));
+        if (conv_.direction == Direction::GradInput) return scattered();
+        const auto x = gathered(conv_.x.desc.shape[1]);
+        if (!x) return nullptr;
+        const auto run = conv_.direction == Direction::GradWeight ? grad_weight(*x) : multiply(on_samples(*x, 0));
+        if (!run) return nullptr;
+        return [&device = device_, run, copy = windows(*x, 0)] {
+            start_copy(device, copy.shape, copy.in_place, copy.gathered);
             run();
         };
     }
 
   private:
-    Shape small_shape() const {
+    // The elements of x under the windows as a tensor like y: what are elements of a window in x are channels there.
+    Shape gathered_shape(int64_t channels) const {
         Shape shape = conv_.y.desc.shape;
-        shape[1] = conv_.x.desc.shape[1];
+        shape[1] = channels * numel(conv_.window.kernel);
         return shape;
     }
-
-    std::function<void()> multiply(const Product& product) {
-        const auto matmul = std::make_shared<Matmul>(device_, product, compute_, scratch_.rest(), std::min(kLibraryBytes, scratch_.left()));
-        scratch_.take(matmul->workspace_bytes());
-        return [matmul] { matmul->start(); };
+    std::optional<Operand> gathered(int64_t channels) {
+        Operand x = conv_.x;
+        x.desc = TensorDesc::whole(gathered_shape(channels), x.desc.dtype);
+        x.data = scratch_.take(numel(x.desc.shape) * size_of(x.desc.dtype));
+        return x.data ? std::optional(x) : std::nullopt;
+    }
+    // Between x, from a channel on, and what was gathered from it.
+    struct Windows {
+        Shape shape;
+        CopyEnd in_place, gathered;
+    };
+    Windows windows(const Operand& gathered, int64_t first_channel) const {
+        const Window& window = conv_.window;
+        const Dims strides = strides_of(conv_.x.desc.shape, conv_.x.layout), dense = strides_of(gathered.desc.shape, gathered.layout);
+        const int64_t elements = numel(window.kernel);
+        Windows w{
+            {gathered.desc.shape[0], gathered.desc.shape[1] / elements},
+            {at(conv_.x.data, first_channel * strides[1] * size_of(conv_.x.desc.dtype)), conv_.x.desc.dtype, {strides[0], strides[1]}},
+            {gathered.data, gathered.desc.dtype, {dense[0], dense[1] * elements}}};
+        int64_t inner = elements;
+        for (int d = 0; d < window.rank(); ++d) {
+            inner /= window.kernel[d];
+            w.shape.push_back(window.kernel[d]);
+            w.in_place.strides.push_back(strides[2 + d]);
+            w.gathered.strides.push_back(dense[1] * inner);
+        }
+        for (int d = 0; d < window.rank(); ++d) {
+            w.shape.push_back(gathered.desc.shape[2 + d]);
+            w.in_place.strides.push_back(strides[2 + d] * window.stride[d]);
+            w.gathered.strides.push_back(dense[2 + d]);
+        }
+        return w;
     }
 
-    std::function<void()> on_samples(const Operand& x) {
-        const int64_t batch = x.desc.shape[0];
-        if (conv_.direction == Direction::Forward) return multiply({weights(conv_.w), samples(x), samples(conv_.y), batch});
-        return multiply({weights(conv_.w, true), samples(conv_.y), samples(x), batch});
+    // What starts each of some products that run one after the other, and so have one workspace.
+    std::vector<std::function<void()>> multiply(const std::vector<Product>& products) {
+        std::vector<std::function<void()>> starts;
+        int64_t most = 0;
+        for (const Product& product : products) {
+            const auto matmul =
+                std::make_shared<Matmul>(device_, product, compute_, scratch_.rest(), std::min(kLibraryBytes, scratch_.left()));
+            most = std::max(most, matmul->workspace_bytes());
+            starts.push_back([matmul] { matmul->start(); });
+        }
+        scratch_.take(most);
+        return starts;
+    }
+    std::function<void()> multiply(const Product& product) { return multiply(std::vector{product})[0]; }
+
+    // The product for x, which has the columns of the weights from this one on.
+    Product on_samples(const Operand& x, int64_t first_column) const {
+        const bool forward = conv_.direction == Direction::Forward;
+        Matrix w = weights(conv_.w, !forward);
+        w.data = at(w.data, first_column * size_of(w.dtype));
+        w.columns = x.desc.shape[1];
+        return forward ? Product{w, samples(x), samples(conv_.y), x.desc.shape[0]}
+                       : Product{w, samples(conv_.y), samples(x), x.desc.shape[0]};
+    }
+
+    // The gradient of x where windows have gaps or several elements, some channels at a time.
+    std::function<void()> scattered() {
+        constexpr int64_t kBytes = int64_t{256} << 20;
+        const int64_t channels = conv_.x.desc.shape[1], elements = numel(conv_.window.kernel);
+        int64_t each = channels;
+        while (each % 2 == 0 && numel(gathered_shape(each)) * size_of(conv_.x.desc.dtype) > kBytes) each /= 2;
+        const auto part = gathered(each);
+        if (!part) return nullptr;
+        std::vector<Product> products;
+        std::vector<Windows> copies;
+        for (int64_t first = 0; first < channels; first += each) {
+            products.push_back(on_samples(*part, first * elements));
+            copies.push_back(windows(*part, first));
+        }
+        return [&device = device_, starts = multiply(products), copies, x = conv_.x, gaps = has_gaps()] {
+            if (gaps) start_fill(device, x.data, x.desc.dtype, numel(x.desc.shape), 0);
+            for (size_t i = 0; i < starts.size(); ++i) {
+                starts[i]();
+                start_copy(device, copies[i].shape, copies[i].gathered, copies[i].in_place);
+            }
+        };
+    }
+    // Whether some elements of x are under no window.
+    bool has_gaps() const {
+        for (int d = 0; d < conv_.window.rank(); ++d)
+            if (conv_.window.kernel[d] != conv_.window.stride[d] ||
+                conv_.x.desc.shape[2 + d] != conv_.y.desc.shape[2 + d] * conv_.window.stride[d])
+                return true;
+        return false;
     }
 
     // The sum of the products of parts of the batch.
     std::function<void()> grad_weight(const Operand& x) {
-        const int64_t filters = conv_.w.desc.shape[0], channels = conv_.w.desc.shape[1], n = x.desc.shape[0], positions = positions_of(x);
+        const int64_t filters = conv_.w.desc.shape[0], channels = x.desc.shape[1], n = x.desc.shape[0], positions = positions_of(x);
         int64_t parts = n;
         Product product{samples(conv_.y), samples(x, true), weights(conv_.w), n};
         if (conv_.join) {
@@ -131,9 +198,9 @@ class Maker {
 
 bool is_product(const ProductConv& conv, int64_t groups) {
     const Window& w = conv.window;
-    if (groups != 1 || numel(w.kernel) != 1) return false;
+    if (groups != 1) return false;
     for (int d = 0; d < w.rank(); ++d)
-        if (w.pad_lo[d] != 0 || w.pad_hi[d] != 0) return false;
+        if (w.pad_lo[d] != 0 || w.pad_hi[d] != 0 || w.kernel[d] > w.stride[d] || (w.kernel[d] > 1 && w.dilation[d] != 1)) return false;
     for (const Operand* o : {&conv.x, &conv.w, &conv.y})
         if (!o->layout.is_plain() || o->desc.dtype != conv.x.desc.dtype) return false;
     return true;

@@ -1,4 +1,4 @@
-// Convolutions with a window of one element as products of matrices, in plain layout.
+// Convolutions whose windows do not overlap, of one element above all, as products of matrices, in plain layout.
 #pragma once
 
 #include <functional>
