@@ -250,7 +250,8 @@ InStep slower_in_step(const std::vector<Terms>& costs, const std::vector<double>
     return {.latency = std::clamp(rates[0], 1.0, kMost), .transfer = std::clamp(rates[1], 1.0, kMost)};
 }
 
-// Kernels in steps of all models: alone on all cores, alone on one, and one rank on each core under every plan.
+// Kernels in steps of all models: alone on all cores, alone on one, and one rank on each core under every plan. In several turns, since a machine that others
+// use too is faster at one time than at another.
 void profile_kernels(const ProfileOptions& options, Machine& machine, Ranks& ranks) {
     const int cores = machine.nodes[0].devices;
     std::vector<StepCase> cases;
@@ -269,11 +270,13 @@ void profile_kernels(const ProfileOptions& options, Machine& machine, Ranks& ran
         for (const std::string& plan : options.plans)
             if (plan != "sample" || base.batch == 0 || base.batch >= cores) add(cores, 1, spec_of(plan, cores));
     }
-    Bar bar(cases.size());
+    constexpr int kTurns = 3;
+    Bar bar(kTurns * cases.size());
     const Machine alone = machine;  // its links, as they were measured by themselves
     std::vector<Terms> costs;
     std::vector<double> traffic;
-    for (const StepCase& c : cases) {
+    for (size_t i = 0; i < kTurns * cases.size(); ++i) {
+        const StepCase& c = cases[i % cases.size()];
         bar.next(fmt::format("{} {}", c.model, c.plan.empty() ? fmt::format("on {} threads", c.threads) : c.plan));
         const StepProfile measured = profile_step(c, alone, ranks);
         machine.kernels.insert(machine.kernels.end(), measured.kernels.begin(), measured.kernels.end());

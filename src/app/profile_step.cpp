@@ -29,8 +29,8 @@ struct Times {
 };
 
 Times run_steps(Executor& executor, const SessionOptions& session) {
-    constexpr int kLeast = 5, kMost = 25;
-    constexpr double kSeconds = 1.0;
+    constexpr int kLeast = 3, kMost = 10;
+    constexpr double kSeconds = 0.4;
     Times times;
     times.instructions.resize(executor.program().instructions.size());
     executor.run({session.seed, 0});

@@ -246,6 +246,19 @@ TEST(Memory, PlannedIsAllocatedAndReused) {
     EXPECT_EQ(session.state().bytes(), executor->program().memory.state_bytes);
 }
 
+// The gradient of the ReLU that is pooled has no pass of its own.
+TEST(Compiled, AReluUnderMaxPoolingIsMaskedByIts) {
+    Session session({.backend = "cpu", .dtype = DType::f32});
+    const Program p = session.compile(training_graph(make_model("lenet5", {.batch = 8}), {.rule = {.rule = Rule::Momentum}}));
+    int both = 0;
+    for (const Instruction& in : p.instructions) {
+        const auto* const compute = std::get_if<Compute>(&in.action);
+        if (!compute || !std::holds_alternative<MaxPoolGradOp>(compute->problem.steps.back().op)) continue;
+        both += compute->problem.steps.size() == 2 && std::holds_alternative<UnaryGradOp>(compute->problem.steps[0].op);
+    }
+    EXPECT_EQ(both, 2);
+}
+
 TEST(Executor, AStepAllocatesNothing) {
     Session session({.dtype = DType::f32, .threads = 2});
     const auto executor = session.load(training_graph(make_model("lenet5", {.batch = 8}), {.rule = {.rule = Rule::Adam}, .clip_norm = 1}));

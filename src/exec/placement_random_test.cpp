@@ -78,7 +78,7 @@ class RandomNet {
             }
             case 4:
                 return b_.local_conv(name, x, {.filters = draw_.between(1, 4), .kernel = draw_.dims(rank_, 1, 3), .bias = draw_.coin()});
-            case 5: return b_.max_pool(name, x, pool());
+            case 5: return b_.max_pool(name, draw_.coin() ? b_.unary(name + ".activation", x, Unary::Relu) : x, pool());
             case 6: return b_.average_pool(name, x, pool());
             case 7: return b_.adaptive_pool(name, x, draw_.dims(rank_, 1, 4));
             case 8: return b_.batch_norm(name, x);

@@ -32,6 +32,7 @@ bool fuses(const Problem& problem) {
     if (is_any<BatchNormGradSumsOp, BatchNormGradInputOp, BiasGradOp>(last))
         return std::all_of(steps.begin(), steps.end() - 1,
                            [](const ProblemStep& s) { return is_any<BatchNormalizeOp, UnaryGradOp>(s.op); });
+    if (is_any<MaxPoolGradOp>(last)) return steps.size() == 2 && is_any<UnaryGradOp>(steps[0].op);
     if (is_any<BatchNormalizeOp>(steps[0].op)) return rest_are(1, [](const ProblemStep& s) { return is_any<AddOp, UnaryOp>(s.op); });
     return false;
 }

@@ -31,9 +31,20 @@ bool is_activation(const Value& value) {
 
 class Reading {
   public:
-    explicit Reading(const Graph& graph) : graph_(graph), with_gradient_(graph.values().size(), false) {
+    explicit Reading(const Graph& graph)
+        : graph_(graph), with_gradient_(graph.values().size(), false), read_again_(graph.values().size(), false) {
         for (const Value& value : graph.values())
             if (value.gradient_of != kNone) with_gradient_[static_cast<size_t>(value.gradient_of)] = true;
+        for (const Node& node : graph.nodes())
+            if (node.phase == Phase::Backward)
+                for (const ValueId v : node.inputs) read_again_[static_cast<size_t>(v)] = true;
+        // What is done in place shares its memory with its input, and its gradient may go past it.
+        for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+            if (node->phase != Phase::Forward || !in_place(node->op)) continue;
+            const auto from = static_cast<size_t>(node->inputs[0]), to = static_cast<size_t>(node->outputs[0]);
+            with_gradient_[from] = with_gradient_[from] || with_gradient_[to];
+            read_again_[from] = read_again_[from] || read_again_[to];
+        }
     }
 
     SearchSpace run() {
@@ -65,7 +76,7 @@ class Reading {
         const Node& node = graph_.node(id);
         SearchOp op{.forward = labelled(id), .free = has_weights(node.op), .layer = node.layer};
         op.statistics = makes_statistics(node.op);
-        op.keeps = !in_place(node.op) && !op.statistics;
+        op.keeps = !in_place(node.op) && !op.statistics && read_again_[static_cast<size_t>(node.outputs[0])];
         const size_t index = space_.ops.size();
         for (size_t i = 0; i < node.inputs.size(); ++i) {
             const ValueId v = node.inputs[i];
@@ -125,7 +136,7 @@ class Reading {
     }
 
     const Graph& graph_;
-    std::vector<bool> with_gradient_;
+    std::vector<bool> with_gradient_, read_again_;  // read_again_: by the backward pass
     SearchSpace space_;
     std::set<ValueId> made_;
     std::map<ValueId, size_t> readers_;                  // parameter -> the op that read it first

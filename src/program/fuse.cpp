@@ -1,7 +1,8 @@
 // Fusion: several nodes become one problem where the target can do them in one pass. Nothing here knows a backend: each pattern is proposed as a
 // problem, and it is taken when the target offers a candidate for it.
 //
-//     chains     a result with a single reader disappears inside it: convolution + bias + ReLU, normalise + add + ReLU
+//     chains     a result with a single reader disappears inside it: convolution + bias + ReLU, normalise + add + ReLU, the gradient of a ReLU in that of
+//                max pooling
 //     siblings   the gradients of a weight and of its bias read the same dy
 //     masks      the gradient of a ReLU after batch norm is recomputed where it is needed, from what batch norm reads anyway; that of one after a
 //                bias is made by the pass that sums the bias's gradient; where two gradients meet before it, that pass adds them too
@@ -275,8 +276,7 @@ class Fusing {
     }
 
     static bool ends_chain(const LocalNode& node) {
-        return single<BiasOp>(node) || single<UnaryOp>(node) || single<AddOp>(node) || single<UnaryGradOp>(node) ||
-               single<MaxPoolGradOp>(node);
+        return single<BiasOp>(node) || single<UnaryOp>(node) || single<AddOp>(node) || single<MaxPoolGradOp>(node);
     }
 
     LocalGraph& graph_;

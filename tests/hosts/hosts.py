@@ -77,7 +77,8 @@ class Hosts:
         self.run("ip", "-n", name, "link", "set", "eth0", "up")
         self.run("ip", "-n", name, "link", "set", "lo", "up")
         if self.rate:
-            self.run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate, "burst", "256kb", "latency", "50ms")
+            # The queue has room for all that TCP leaves in it: what a shorter one drops at a message's end comes again after 200 ms at the earliest.
+            self.run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate, "burst", "256kb", "limit", "16mb")
 
     def write_agent(self):
         """What mpirun calls instead of ssh: the first argument is the address of a host."""

@@ -123,10 +123,9 @@ class Maker {
 
     // The gradient of x where windows have gaps or several elements, some channels at a time.
     std::function<void()> scattered() {
-        constexpr int64_t kBytes = int64_t{256} << 20;
         const int64_t channels = conv_.x.desc.shape[1], elements = numel(conv_.window.kernel);
         int64_t each = channels;
-        while (each % 2 == 0 && numel(gathered_shape(each)) * size_of(conv_.x.desc.dtype) > kBytes) each /= 2;
+        while (each % 2 == 0 && numel(gathered_shape(each)) * size_of(conv_.x.desc.dtype) > conv_.part_bytes) each /= 2;
         const auto part = gathered(each);
         if (!part) return nullptr;
         std::vector<Product> products;

@@ -14,6 +14,7 @@ struct ProductConv {
     Window window;
     Operand x, w, y;    // or their gradients
     bool join = false;  // a gradient of weights: samples are laid side by side first, so that there are few and large products
+    int64_t part_bytes = int64_t{256} << 20;  // of a gradient of inputs that is laid out apart: channels in parts that take no more
 };
 // Whether it can be had so.
 bool is_product(const ProductConv& conv, int64_t groups);

@@ -16,7 +16,8 @@ class ProductConvTest : public DeviceConvTest {
     ProductConv problem(Direction direction) {
         const int rank = static_cast<int>(between(1, 3));
         ProductConv conv{direction, {}, {}, {}, {}, direction == Direction::GradWeight && between(0, 1) == 1};
-        Shape x{between(1, 8), between(1, 40)}, w{between(1, 70), x[1]}, y{x[0], w[0]};
+        if (between(0, 1) == 1) conv.part_bytes = 1 << between(8, 14);
+        Shape x{between(1, 8), between(0, 1) == 1 ? 8 * between(1, 5) : between(1, 40)}, w{between(1, 70), x[1]}, y{x[0], w[0]};
         const bool single = between(0, 1) == 1;
         for (int d = 0; d < rank; ++d) {
             const int64_t stride = between(1, 3), kernel = single ? 1 : between(1, stride);

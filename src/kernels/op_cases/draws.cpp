@@ -63,7 +63,15 @@ ConvShapes draw_conv(Draw& d, bool crops) {
 
 WindowProblem draw_max_window(Draw& d) {
     while (true) {
-        WindowProblem p = draw_window(d, {.pad_least = 0, .pad_most = 1});
+        // As often as not such as real nets have: without gaps, over lines of whole packs.
+        const bool plain = d.coin();
+        WindowProblem p =
+            plain ? draw_window(d, {.dilation = 1, .pad_least = 0, .pad_most = 1}) : draw_window(d, {.pad_least = 0, .pad_most = 1});
+        if (plain) {
+            const int last = p.window.rank() - 1;
+            p.in[last] = std::max<int64_t>(8 * d.between(1, 3), p.window.extent(last));
+            p.out = p.window.output(p.in);
+        }
         bool inside = true;
         for (int i = 0; i < p.window.rank(); ++i) inside = inside && std::max(p.window.pad_lo[i], p.window.pad_hi[i]) < p.window.extent(i);
         if (inside) return p;

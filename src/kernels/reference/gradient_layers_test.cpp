@@ -83,7 +83,6 @@ TEST(Gradient, MaxPool) {
     });
 }
 
-// The gradient goes through the activation before it goes through the pooling; but not where something else reads the activation's output.
 TEST(Gradient, MaxPoolOfAnActivation) {
     for (const Unary kind : {Unary::Relu, Unary::Relu6, Unary::LeakyRelu, Unary::Sigmoid, Unary::Tanh})
         for (const bool shared : {false, true})
@@ -95,6 +94,24 @@ TEST(Gradient, MaxPoolOfAnActivation) {
                 const ValueId sum = f.graph.add1(SumToOp{Dims::filled(input.size(), 1)}, {y}, "sum");
                 f.check(AddOp{}, {pooled, f.graph.add1(ExpandOp{f.graph.shape(pooled)}, {sum}, "spread")});
             });
+}
+
+// The gradient goes through the activation before it goes through the pooling, and reads the maxima; but not where the activation's own gradient is asked for.
+TEST(Gradient, OfAPooledActivationReadsTheMaxima) {
+    for (const bool asked : {false, true}) {
+        Graph graph;
+        const ValueId x = graph.add_input("x", {{2, 3, 8}}), y = graph.add1(UnaryOp{Unary::Relu}, {x}, "activation");
+        const ValueId pooled = graph.add(MaxPoolOp{Window::of({2})}, {y}, "pool")[0], c = graph.add_input("c", graph.value(pooled).type);
+        const auto gradients = backward(graph, {{pooled, c}}, asked ? std::vector{x, y} : std::vector{x});
+        for (const ValueId g : gradients) EXPECT_NE(g, kNone);
+        int found = 0;
+        for (const Node& node : graph.nodes()) {
+            if (!std::holds_alternative<UnaryGradOp>(node.op)) continue;
+            ++found;
+            EXPECT_EQ(node.inputs[0], asked ? y : pooled);
+        }
+        EXPECT_EQ(found, 1);
+    }
 }
 
 TEST(Gradient, AveragePool) {

@@ -112,6 +112,7 @@ void plain_max_pool(const PlainMaxArgs& a, int64_t begin, int64_t end) {
     }
 }
 
+// Requires that every window's maximum lies in the input.
 template <class Where, bool kMasked>
 void scatter_max_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
     const Where* const where = static_cast<const Where*>(a.where);
@@ -129,7 +130,6 @@ void scatter_max_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
     }
 }
 
-// Requires that every window lies over at least one input.
 template <class Where>
 void plain_max_pool_grad(const PlainMaxArgs& a, int64_t begin, int64_t end) {
     a.mask ? scatter_max_grad<Where, true>(a, begin, end) : scatter_max_grad<Where, false>(a, begin, end);
