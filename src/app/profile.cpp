@@ -7,7 +7,6 @@
 #include <thread>
 
 #include <unistd.h>
-#include <ctime>
 
 #include "app/command.h"
 #include "app/machine.h"
@@ -94,12 +93,6 @@ double copy_bandwidth(int threads) {
 
 // --- Traffic ---
 
-double thread_cpu() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
 struct LinkProfile {
     LinkKind link;
     std::vector<CollectiveSample> samples;
@@ -107,19 +100,12 @@ struct LinkProfile {
 
 constexpr int64_t kSizes[] = {256, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
-// Runs work on a thread like the one that carries a step's traffic, so many times; seconds of each on the slowest rank, and the processor's.
-struct Carried {
-    double wall = 0, cpu = 0;
-};
-Carried carried(Link& link, const std::function<void()>& work, double budget) {
+// Runs work on a thread like the one that carries a step's traffic; seconds of the slowest rank.
+double carried(Link& link, const std::function<void()>& work, double budget) {
     std::vector<double> walls;
-    double cpu = 0, total = 0;
+    double total = 0;
     TrafficQueue queue;
-    queue.add([&] {
-        const double before = thread_cpu();
-        work();
-        cpu += thread_cpu() - before;
-    });
+    queue.add(work);
     queue.start();
     const auto once = [&] {
         link.everyone().barrier();
@@ -131,13 +117,51 @@ Carried carried(Link& link, const std::function<void()>& work, double budget) {
         return seconds;
     };
     once();
-    cpu = 0;
     while (walls.size() < 5 || (total < budget && walls.size() < 300)) {
         walls.push_back(once());
         total += walls.back();
     }
     std::sort(walls.begin(), walls.end());
-    return {walls[walls.size() / 2], cpu / total};
+    return walls[walls.size() / 2];
+}
+
+// How fast this thread computes until `done`, in some unit.
+double computing_rate(const std::function<bool()>& done) {
+    constexpr int kPiece = 10000;
+    volatile double kept = 1.5;  // so that it is computed
+    double pieces = 0;
+    const auto start = Clock::now();
+    for (; !done(); ++pieces) {
+        double x = kept;
+        for (int i = 0; i < kPiece; ++i) x = x * 0.999999 + 2e-6;
+        kept = x;
+    }
+    return pieces / std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The part of a core that work takes from a computation beside it, for every second that it takes by itself. (By itself it may well wait by asking again and
+// again: its own time says little.)
+double share_taken(Link& link, const std::function<void()>& work, double seconds) {
+    constexpr double kSeconds = 0.4;
+    const int count = std::clamp(static_cast<int>(kSeconds / seconds), 3, 1000);
+    std::atomic<int> left{count};
+    TrafficQueue queue;
+    queue.add([&] {
+        for (; left > 0; --left) work();
+    });
+    queue.start();
+    link.everyone().barrier();
+    const auto start = Clock::now();
+    const double alone = computing_rate([&] { return std::chrono::duration<double>(Clock::now() - start).count() > kSeconds; });
+    link.everyone().barrier();
+    const auto from = Clock::now();
+    queue.post();
+    const double beside = computing_rate([&] { return left == 0; });
+    queue.finish();
+    const double longer = std::chrono::duration<double>(Clock::now() - from).count() / (count * seconds);
+    double share = (1 - beside / alone) * longer / link.size();
+    link.everyone().all_reduce(reinterpret_cast<std::byte*>(&share), 1, DType::f64, ReduceOp::Sum);
+    return std::clamp(share, 0.0, 1.0);
 }
 
 LinkProfile profile_link(Link& link, const std::string& name, double seconds_each) {
@@ -157,13 +181,13 @@ LinkProfile profile_link(Link& link, const std::string& name, double seconds_eac
         std::memset(whole.data(), 0, static_cast<size_t>(whole.bytes()));
         std::memset(piece.data(), 0, static_cast<size_t>(piece.bytes()));
         const auto add = [&](const char* kind, int ranks, const std::function<void()>& work) {
-            const Carried cost = carried(link, work, seconds_each);
-            result.samples.push_back({kind, "auto", name, ranks, bytes, std::max(cost.wall, 1e-9)});
-            if (bytes == (4 << 20)) result.link.compute_share = std::clamp(std::max(result.link.compute_share, cost.cpu), 0.0, 1.0);
-            return cost.wall;
+            const double seconds = std::max(carried(link, work, seconds_each), 1e-9);
+            result.samples.push_back({kind, "auto", name, ranks, bytes, seconds});
+            return seconds;
         };
-        const double reduce =
-            add("all_reduce", p, [&] { group.all_reduce(whole.data(), bytes / 4, DType::f32, ReduceOp::Sum, Algorithm::Auto); });
+        const auto all_reduce = [&] { group.all_reduce(whole.data(), bytes / 4, DType::f32, ReduceOp::Sum, Algorithm::Auto); };
+        const double reduce = add("all_reduce", p, all_reduce);
+        if (bytes == (4 << 20)) result.link.compute_share = share_taken(link, all_reduce, reduce);
         add("reduce_scatter", p,
             [&] { group.reduce_scatter(whole.data(), piece.data(), counts, DType::f32, ReduceOp::Sum, Algorithm::Auto); });
         add("all_gather", p, [&] { group.all_gather(piece.data(), whole.data(), counts, DType::f32, Algorithm::Auto); });
