@@ -58,6 +58,17 @@ TEST(Search, SplitsNothingOverANetworkThatIsTooSlow) {
     EXPECT_EQ(result.best.waiting_seconds, 0);
 }
 
+// Ranks of few classes that wait with both queues, again and again: what each of them waits for is to be asked once, or this does not end.
+TEST(Search, ThousandsOfRanksWithHalosAndGradients) {
+    const Machine machine = machine_preset("v100");
+    const RooflineTarget target{machine.devices[0]};
+    const Graph graph = training_graph(make_model("cosmoflow512", {.batch = 64}), {.rule = {.rule = Rule::Momentum}});
+    const SearchResult result = search_plan(graph, machine, target, {.ranks = 4096});
+    EXPECT_TRUE(result.best.fits);
+    EXPECT_LT(result.best.seconds, 0.1);
+    EXPECT_GT(result.best.seconds, result.best.waiting_seconds);
+}
+
 TEST(Search, DynamicProgrammingFindsWhatTryingAllFinds) {
     const Setting s;
     const std::vector<std::vector<Axis>> grids{{{"a", 2}}, {{"a", 4}}, {{"a", 3}}};

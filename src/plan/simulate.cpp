@@ -48,9 +48,10 @@ struct Actor {
     Activity compute;
     std::array<std::deque<int>, kQueues> posted;
     std::array<Activity, kQueues> traffic;
-    std::array<bool, kQueues> arrived{};                    // the head of the queue waits for others
-    std::unordered_map<int64_t, std::vector<int>> waiting;  // by order: who waits for this actor to arrive
-    std::set<int64_t> here;                                 // orders at which it has arrived
+    std::array<bool, kQueues> arrived{};  // the head of the queue waits for others
+    std::unordered_map<int64_t, std::vector<std::pair<int, size_t>>>
+        waiting;             // by order: who waits, with which queue, for this actor to arrive
+    std::set<int64_t> here;  // orders at which it has arrived
     double last = 0, blocked_since = -1;
     uint64_t version = 0;
     ClassResult result;
@@ -333,10 +334,9 @@ class Simulator {
         begin(index, q);
         const auto others = actor.waiting.find(in.order);
         if (others == actor.waiting.end()) return;
-        const std::vector<int> list = std::move(others->second);
+        const auto list = std::move(others->second);
         actor.waiting.erase(others);
-        for (const int other : list)
-            for (size_t oq = 0; oq < kQueues; ++oq) begin(other, oq);
+        for (const auto& [other, queue] : list) begin(other, queue);
     }
 
     void begin(int index, size_t q) {
@@ -347,7 +347,7 @@ class Simulator {
         for (const int peer : actor.script->peers[static_cast<size_t>(at)]) {
             Actor& other = actors_[static_cast<size_t>(peer)];
             if (other.here.count(order)) continue;
-            other.waiting[order].push_back(index);
+            other.waiting[order].emplace_back(index, q);
             return;
         }
         touch(index);
