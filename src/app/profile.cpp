@@ -147,7 +147,12 @@ double share_taken(Link& link, const std::function<void()>& work, double seconds
     std::atomic<int> left{count};
     TrafficQueue queue;
     queue.add([&] {
-        for (; left > 0; --left) work();
+        try {
+            for (; left > 0; --left) work();
+        } catch (...) {
+            left = 0;  // nobody goes on computing beside it
+            throw;
+        }
     });
     queue.start();
     link.everyone().barrier();
