@@ -4,7 +4,7 @@
     tests/hosts/hosts.py [-n HOSTS] [--rate 1gbit] [--ranks-per-host K] [--] COMMAND [ARGUMENT]...
 
 Makes the namespaces, runs COMMAND under mpirun with K ranks on each, removes everything again and exits as COMMAND did. `--rate` shapes what each
-host sends (tc's token bucket). Needs root. As a module: `with Hosts(2) as hosts: hosts.popen(command)`.
+host sends (tc's token bucket). Where the machine has a processor for every host, each has its own, as separate machines would. Needs root. As a module: `with Hosts(2) as hosts: hosts.popen(command)`.
 """
 import argparse
 import os
@@ -19,7 +19,7 @@ def missing():
     """Why this machine cannot do it, or None."""
     if os.geteuid() != 0:
         return "it needs root"
-    for tool in ("ip", "tc", "mpirun", "unshare"):
+    for tool in ("ip", "tc", "mpirun", "unshare", "taskset"):
         if shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is None:
             return f"there is no {tool}"
     name = f"convoy{os.getpid()}probe"
@@ -36,6 +36,11 @@ class Hosts:
         self.switch = f"{self.prefix}sw"
         self.made = []
         self.directory = None
+
+    def processors(self, host):
+        """The processors of a host, as taskset writes them."""
+        usable = sorted(os.sched_getaffinity(0))
+        return ",".join(map(str, usable[host::self.count] if len(usable) >= self.count else usable))
 
     def name(self, host):
         return f"{self.prefix}h{host}"
@@ -84,14 +89,15 @@ class Hosts:
         """What mpirun calls instead of ssh: the first argument is the address of a host."""
         self.agent = os.path.join(self.directory, "agent")
         with open(self.agent, "w", encoding="utf-8") as out:
-            out.write('#!/bin/sh\nhost=${1##*.}; shift\n'
-                      f'exec ip netns exec {self.prefix}h$((host - 1)) unshare --uts sh -c "hostname node$host; $*"\n')
+            out.write('#!/bin/sh\nhost=${1##*.}; shift\ncase $host in\n' +
+                      "".join(f"{host + 1}) processors={self.processors(host)} ;;\n" for host in range(self.count)) +
+                      f'esac\nexec ip netns exec {self.prefix}h$((host - 1)) taskset -c $processors unshare --uts sh -c "hostname node$host; $*"\n')
         os.chmod(self.agent, 0o755)
 
     def launcher(self, ranks_per_host=1):
         where = ",".join(f"{self.address(h)}:{ranks_per_host}" for h in range(self.count))
         network = "10.99.0.0/24"
-        return ["ip", "netns", "exec", self.name(0), "unshare", "--uts", "sh", "-c", 'hostname node1; exec "$@"', "sh", "mpirun",
+        return ["ip", "netns", "exec", self.name(0), "taskset", "-c", self.processors(0), "unshare", "--uts", "sh", "-c", 'hostname node1; exec "$@"', "sh", "mpirun",
                 "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(self.count * ranks_per_host), "--host", where, "--mca",
                 "plm_rsh_agent", self.agent, "--mca", "oob_tcp_if_include", network, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", network]
 

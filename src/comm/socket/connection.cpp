@@ -52,6 +52,20 @@ void Connection::progress() {
     pull();
 }
 
+void Connection::wake_for(const SocketMessage& receive) {
+    const size_t whole = kHeaderBytes + receive.header.bytes;
+    const bool begun = arrival_.header_read == kHeaderBytes;
+    const size_t rest = begun ? arrival_.header.bytes - arrival_.read : 0;  // of what is coming
+    if (begun) return wake_at_least(arrival_.header.tag == receive.header.tag ? rest : rest + whole);
+    wake_at_least(whole - arrival_.header_read);
+}
+
+void Connection::wake_at_least(size_t bytes) {
+    if (bytes == woken_at_) return;
+    wake_at(in_, bytes);
+    woken_at_ = bytes;
+}
+
 void Connection::push() {
     const Socket& socket = out_ ? out_ : in_;
     while (!sends_.empty() && !closed_) {
@@ -59,7 +73,7 @@ void Connection::push() {
         const size_t total = kHeaderBytes + m.header.bytes;
         const bool head = m.moved < kHeaderBytes;
         const std::byte* const from = head ? reinterpret_cast<const std::byte*>(&m.header) + m.moved : m.data + (m.moved - kHeaderBytes);
-        const int64_t moved = write_some(socket, from, (head ? kHeaderBytes : total) - m.moved);
+        const int64_t moved = write_some(socket, from, (head ? kHeaderBytes : total) - m.moved, head && m.header.bytes > 0);
         if (moved < 0) closed_ = true;
         if (moved <= 0) return;
         m.moved += static_cast<size_t>(moved);

@@ -39,6 +39,11 @@ class Connection {
     void remove(SocketMessage& message);
     void progress();
 
+    // Before a wait for this receive: nothing wakes it before so many bytes are there that the receive can be done with them.
+    void wake_for(const SocketMessage& receive);
+    // Before a wait for something else: any byte wakes it.
+    void wake_for_any() { wake_at_least(1); }
+
   private:
     // What comes: the header, then the data, into the memory of the receive that waits for it or, when there is none yet, into memory of its own.
     struct Arrival {
@@ -52,9 +57,11 @@ class Connection {
     void begin_body();
     std::byte* body();
     void finish_body();
+    void wake_at_least(size_t bytes);
 
     Socket in_, out_;
     bool closed_ = false;
+    size_t woken_at_ = 1;
     std::deque<SocketMessage*> sends_, receives_;
     Arrival arrival_;
     std::deque<Arrival> early_;  // whole ones that nobody had asked for

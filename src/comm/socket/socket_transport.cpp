@@ -149,8 +149,12 @@ class SocketTransport : public Transport {
     void sleep_until_something(const SocketMessage& message, Deadline deadline) {
         std::vector<pollfd>& lines = polled_[static_cast<size_t>(message.lane)];
         lines.clear();
-        for (const Connection& c : lane(message.lane)) {
+        for (Connection& c : lane(message.lane)) {
             if (c.closed()) continue;  // its end is told by the control line
+            if (!message.send && &c == &connection_of(message))
+                c.wake_for(message);
+            else
+                c.wake_for_any();
             lines.push_back({c.in(), POLLIN, 0});
             if (c.wants_to_send()) lines.push_back({c.out(), POLLOUT, 0});
         }

@@ -111,8 +111,8 @@ std::pair<Socket, Socket> connected_pair() {
     return pair;
 }
 
-int64_t write_some(const Socket& socket, const std::byte* data, size_t bytes) {
-    const ssize_t moved = ::send(socket.get(), data, bytes, MSG_NOSIGNAL);
+int64_t write_some(const Socket& socket, const std::byte* data, size_t bytes, bool more) {
+    const ssize_t moved = ::send(socket.get(), data, bytes, MSG_NOSIGNAL | (more ? MSG_MORE : 0));
     if (moved >= 0) return moved;
     return would_wait() ? 0 : -1;
 }
@@ -123,10 +123,16 @@ int64_t read_some(const Socket& socket, std::byte* data, size_t bytes) {
     return moved < 0 && would_wait() ? 0 : -1;
 }
 
+void wake_at(const Socket& socket, size_t bytes) {
+    const int least = static_cast<int>(std::clamp<size_t>(bytes, 1, size_t{1} << 20));
+    setsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least));  // where it fails, a wait ends too early, and goes on
+}
+
 bool send_text(const Socket& socket, const std::string& text, Deadline deadline) {
     const auto length = static_cast<uint32_t>(text.size());
-    return all_of(socket, reinterpret_cast<const std::byte*>(&length), sizeof(length), POLLOUT, deadline, write_some) &&
-           all_of(socket, reinterpret_cast<const std::byte*>(text.data()), text.size(), POLLOUT, deadline, write_some);
+    const auto write_all = [](const Socket& to, const std::byte* data, size_t bytes) { return write_some(to, data, bytes); };
+    return all_of(socket, reinterpret_cast<const std::byte*>(&length), sizeof(length), POLLOUT, deadline, write_all) &&
+           all_of(socket, reinterpret_cast<const std::byte*>(text.data()), text.size(), POLLOUT, deadline, write_all);
 }
 
 bool receive_text(const Socket& socket, std::string& text, Deadline deadline) {

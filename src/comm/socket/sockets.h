@@ -49,8 +49,11 @@ std::pair<Socket, Socket> connected_pair();
 bool send_text(const Socket& socket, const std::string& text, Deadline deadline);
 bool receive_text(const Socket& socket, std::string& text, Deadline deadline);
 
-// Moves as many bytes as go without waiting: -1 when the other end is gone.
-int64_t write_some(const Socket& socket, const std::byte* data, size_t bytes);
+// Moves as many bytes as go without waiting: -1 when the other end is gone. `more` says that others follow at once and may share a packet with these.
+int64_t write_some(const Socket& socket, const std::byte* data, size_t bytes, bool more = false);
 int64_t read_some(const Socket& socket, std::byte* data, size_t bytes);
+
+// Who waits for the socket is woken when so many bytes can be read, or as many as the system holds at most.
+void wake_at(const Socket& socket, size_t bytes);
 
 }  // namespace convoy
