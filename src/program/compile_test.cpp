@@ -240,6 +240,24 @@ TEST(Compile, WeightGradientsAreComputedWhileSumsTravel) {
     EXPECT_EQ(beside, 2);
 }
 
+TEST(Compile, UpdatesWaitForSumsBehindWhatIsComputedMeanwhile) {
+    Builder b(Mode::Training);
+    const ValueId y = b.conv("conv", b.input({4, 4, 8, 8}), {.filters = 4, .kernel = {3, 3}, .pad = {1, 1}, .bias = false});
+    b.graph().add_output("output", b.linear("fc", b.flatten("flatten", b.relu("relu", b.batch_norm("bn", y))), {.outputs = 5}));
+    const Graph graph = training_graph({"norm", b.take(), {{.output = "output"}}, 5}, {});
+    const Program program = compile(graph, plan_from_spec("sample:2", 0, graph).plan, OpinionatedTarget(), {.rank = 0});
+    const auto place_of = [&](std::string_view layer, Phase phase, std::string_view what) {
+        const auto at = std::find_if(program.instructions.begin(), program.instructions.end(), [&](const Instruction& i) {
+            return i.layer == layer && i.phase == phase && text_of(i).find(what) != std::string::npos;
+        });
+        EXPECT_NE(at, program.instructions.end()) << layer << ": " << what;
+        return at - program.instructions.begin();
+    };
+    const auto sums = place_of("bn", Phase::Backward, "allreduce"), weights = place_of("fc", Phase::Backward, "linear_grad_weight");
+    EXPECT_LT(sums, weights);
+    EXPECT_LT(weights, place_of("bn.bias", Phase::Update, "update"));
+}
+
 TEST(Program, ListingAndJsonNameEveryInstruction) {
     const Program p = compile(small_training(), Plan::single(), OpinionatedTarget(), {});
     EXPECT_NE(listing(p).find("conv1: conv 3x3"), std::string::npos);

@@ -78,8 +78,13 @@ class Scheduling {
             delayed[n] = traffic || std::any_of(node(n).inputs.begin(), node(n).inputs.end(), waits_for_traffic);
             if (delayed[n] && !traffic) continue;
             size_t at = 0;
-            for (const int v : node(n).inputs)
-                if (const int p = producer_[static_cast<size_t>(v)]; p != kNone) at = std::max(at, ready[static_cast<size_t>(p)]);
+            for (const int v : node(n).inputs) {
+                const int p = producer_[static_cast<size_t>(v)];
+                if (p == kNone) continue;
+                // Of traffic it waits for no sooner than the backward pass does: behind what runs meanwhile.
+                const size_t behind = node(static_cast<size_t>(p)).traffic ? 1 : 0;
+                at = std::max(at, ready[static_cast<size_t>(p)] + behind);
+            }
             for (const int s : overwrites_[n])
                 for (const size_t r : readers_[static_cast<size_t>(s)])
                     if (r != n) at = std::max(at, r < n ? ready[r] : 2 * n);
