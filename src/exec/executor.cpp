@@ -139,7 +139,8 @@ void Executor::execute(size_t index, const StepContext& context) {
 void Executor::start_traffic(size_t index) {
     if (!devices_) {
         backend_.synchronize();  // what is sent has been computed
-        queue(program_.instructions[index].queue).post();
+        TrafficQueue& q = queue(program_.instructions[index].queue);
+        if (!awaited_at_once(index) || !q.run_here()) q.post();
         return;
     }
     if (timing_) spans_[index].begin = Clock::now();
@@ -150,6 +151,14 @@ void Executor::start_traffic(size_t index) {
     await_traffic(index);
     backend_.synchronize();
     spans_[index].end = Clock::now();
+}
+
+// Another thread would gain nothing, and cost two changes between them.
+bool Executor::awaited_at_once(size_t index) const {
+    if (traffic_mode_ == TrafficMode::Serial || (watched_ != kNone && index == watched_after_)) return true;
+    if (index + 1 == kernels_.size()) return true;
+    const std::vector<int>& waits = program_.instructions[index + 1].waits;
+    return kernels_[index + 1] && std::find(waits.begin(), waits.end(), static_cast<int>(index)) != waits.end();
 }
 
 void Executor::await_traffic(size_t index) {

@@ -70,6 +70,8 @@ class Executor {
     TrafficQueue& queue(Queue q) { return queues_[q == Queue::Gradient ? 1 : 0]; }
     void execute(size_t index, const StepContext& context);
     void start_traffic(size_t index);
+    // Whether nothing is computed between its beginning and the first wait for it.
+    bool awaited_at_once(size_t index) const;
     // What is computed from now on has this traffic's results.
     void await_traffic(size_t index);
     // The same for all traffic between devices that was started.

@@ -110,6 +110,18 @@ void TrafficQueue::post() {
     posted_changed_.notify_one();
 }
 
+bool TrafficQueue::run_here() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (done_ != posted_ || failure_) return false;
+    }
+    work_[posted_]();
+    const std::lock_guard lock(mutex_);
+    ++posted_;
+    ++done_;
+    return true;
+}
+
 void TrafficQueue::wait(size_t count) {
     const auto over = [&] { return done_.load(std::memory_order_acquire) >= count; };
     std::unique_lock lock(mutex_, std::defer_lock);

@@ -33,6 +33,8 @@ class TrafficQueue {
 
     // Lets the thread run the next instruction.
     void post();
+    // Runs it on the caller's thread, when nothing is before it; false, and nothing happens, when something is.
+    bool run_here();
     // Waits until so many of this step's have finished. Throws what an instruction threw.
     void wait(size_t count);
     // Waits for everything posted; the next step begins at the first instruction again.
