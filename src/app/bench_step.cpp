@@ -11,6 +11,7 @@
 #include "app/command.h"
 #include "app/options.h"
 #include "app/output.h"
+#include "app/own_processors.h"
 #include "app/parser.h"
 #include "app/progress.h"
 #include "app/ranks.h"
@@ -308,6 +309,7 @@ int bench_step(const BenchOptions& options) {
         SessionOptions with = session_options(options.common);
         with.threads = threads_for(options.common, ranks, choice.ranks);
         ranks.run(choice.ranks, [&](Link* link) {
+            const OwnProcessors own(link, with.threads);
             SessionOptions mine = with;
             mine.link = link;
             bench_rank(options, output, mine, choice);

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "app/own_processors.h"
 #include "app/synthetic.h"
 #include "exec/session.h"
 #include "exec/share.h"
@@ -112,6 +113,7 @@ StepProfile profile_step(const StepCase& which, const Machine& machine, Ranks& r
     std::mutex mutex;
     std::map<std::string, std::pair<KernelShape, std::vector<double>>> found;  // by all that tells kernels apart
     ranks.run(which.ranks, [&](Link* link) {
+        const OwnProcessors own(link, which.threads);
         ModelOptions model_options{.batch = which.batch > 0 ? which.batch : 8};
         if (!which.input.empty()) model_options.input = parse_dims(which.input);
         const Model model = known_model(which.model).make(model_options);

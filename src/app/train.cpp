@@ -8,6 +8,7 @@
 #include "app/curves.h"
 #include "app/observers.h"
 #include "app/output.h"
+#include "app/own_processors.h"
 #include "app/parser.h"
 #include "app/progress.h"
 #include "app/signals.h"
@@ -234,6 +235,7 @@ int train_command(const TrainArguments& arguments, const std::string& program, R
     TrainStart start;
     TrainResult result;
     ranks.run(config.ranks, [&](Link* link) {
+        const OwnProcessors own(link, config.threads);
         const TrainOptions options{.resume = resumes(arguments),
                                    .stop = &signals.stop(),
                                    .tensors = arguments.tensorboard,

@@ -2,6 +2,7 @@
 
 #include "app/command.h"
 #include "app/output.h"
+#include "app/own_processors.h"
 #include "app/parser.h"
 #include "app/ranks.h"
 #include "app/table.h"
@@ -86,6 +87,7 @@ int tune_command(const TuneArguments& arguments, Ranks& ranks) {
                 name_of(session.dtype), arguments.tuning.numerics);
     Tuning tuning;
     ranks.run(choice.ranks, [&](Link* link) {
+        const OwnProcessors own(link, session.threads);
         SessionOptions mine = session;
         mine.link = link;
         Tuning result = tune_here(graph, mine);
