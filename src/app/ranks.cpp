@@ -131,6 +131,11 @@ void add_rank_options(Parser& parser, RankOptions& options) {
     auto* transport = parser.add_option("--transport", options.transport,
                                         "Traffic between GPUs: nccl, host (through host memory) or auto (nccl where it can; default)");
     allow_only(transport->option_text("NAME"), {"auto", "nccl", "host"});
+    auto* between =
+        parser.add_option("--between-nodes", options.between_nodes,
+                          "Under MPI, messages between machines: mpi, sockets (Convoy's own, over TCP) or auto (sockets where the "
+                          "only network is Ethernet; default)");
+    allow_only(between->option_text("NAME"), {"auto", "mpi", "sockets"});
     parser
         .add_option("--rendezvous", options.rendezvous,
                     "Without a launcher: a file by which processes that were started one by one, with --ranks and --rank, find each other")
@@ -143,6 +148,10 @@ void add_rank_options(Parser& parser, RankOptions& options) {
 }
 
 namespace {
+
+BetweenNodes between_nodes_named(const std::string& name) {
+    return name == "mpi" ? BetweenNodes::Mpi : name == "sockets" ? BetweenNodes::Sockets : BetweenNodes::Auto;
+}
 
 std::unique_ptr<Transport> meet_others(const RankOptions& options, const LinkOptions& link) {
     if (options.rank < 0 || options.ranks < 1)
@@ -165,7 +174,8 @@ int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>&
     if (!options.address.empty() && options.rendezvous.empty())
         throw UsageError("--address needs --rendezvous, the file by which the processes meet");
     if (!options.rendezvous.empty()) return run_launched(meet_others(options, link), link, command);
-    if (launched_size()) return run_launched(make_mpi_transport(), link, command);
+    if (launched_size())
+        return run_launched(make_mpi_transport({.between_nodes = between_nodes_named(options.between_nodes)}), link, command);
     LocalRanks ranks(link);
     return command(ranks);
 }

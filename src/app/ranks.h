@@ -19,16 +19,17 @@ struct RankOptions {
     int ranks = 0;     // 0: as many as the launcher started, or the plan needs
     std::string plan;  // as plan_choice takes it
     double hang_timeout = 300;
-    std::string transport = "auto";  // between GPUs
-    std::string rendezvous;          // a file by which processes find each other; empty: no such processes
-    int rank = -1;                   // of this process, then
-    std::string address;             // empty: 127.0.0.1
+    std::string transport = "auto";      // between GPUs
+    std::string between_nodes = "auto";  // under MPI
+    std::string rendezvous;              // a file by which processes find each other; empty: no such processes
+    int rank = -1;                       // of this process, then
+    std::string address;                 // empty: 127.0.0.1
 };
 void add_rank_count(Parser& parser, RankOptions& options);
 void add_hang_timeout(Parser& parser, RankOptions& options);
 // --plan and --ranks, for commands that only look at plans.
 void add_plan_options(Parser& parser, RankOptions& options);
-// Those, --hang-timeout, --transport, --rendezvous, --rank and --address.
+// Those, --hang-timeout, --transport, --between-nodes, --rendezvous, --rank and --address.
 void add_rank_options(Parser& parser, RankOptions& options);
 
 class Ranks {

@@ -22,7 +22,11 @@ MpiStatus mpi_status();
 // start. Never touches MPI. An announced size of one counts.
 std::optional<int> launched_size();
 
+// What carries messages between ranks on different nodes under MPI: our sockets where the network is Ethernet, or always one of them.
+enum class BetweenNodes : uint8_t { Auto, Mpi, Sockets };
+
 struct MpiOptions {
+    BetweenNodes between_nodes = BetweenNodes::Auto;
     int ranks_per_node = 0;  // above 0: pretend that nodes hold so many consecutive ranks each
     std::chrono::milliseconds answer_limit =
         std::chrono::seconds(3);  // how long a rank may take to answer before it counts as not responding

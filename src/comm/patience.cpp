@@ -39,6 +39,15 @@ void give_way() {
     if (after - before > kTaken) wanted_until = after + kRemembered;
 }
 
+bool Glance::pause() {
+    constexpr auto kLongest = microseconds(50);
+    const auto now = Clock::now();
+    if (start_ == Clock::time_point{}) start_ = now;
+    if (now < wanted_until || now - start_ > kLongest) return false;
+    give_way();
+    return true;
+}
+
 Patience::~Patience() {
     const Clock::duration waited = start_ == Clock::time_point{} ? Clock::duration{} : Clock::now() - start_;
     usual_wait += (waited - usual_wait) / 4;

@@ -10,6 +10,17 @@ namespace convoy {
 // and looks again after a while whether the core is free.
 void give_way();
 
+// Before a sleep from which the system wakes us: a few more looks, because what two ranks that keep step exchange comes within microseconds, and the sleep and the waking
+// take longer than that. Not when others want the core.
+class Glance {
+  public:
+    // Whether to look again rather than sleep.
+    bool pause();
+
+  private:
+    Clock::time_point start_{};
+};
+
 // Between two looks at something that is not done: nothing at first, then the core is given away, then short sleeps that grow with the time waited
 // (a tenth of it, at most a millisecond), so that they cost little of either the wait or the core. When others want the core it sleeps at once, first for half
 // of what this thread's waits have taken of late.

@@ -34,10 +34,12 @@ class RunFailed : public Error {
     using Error::Error;
 };
 
-// A posted send or receive. Its meaning is the transport's.
+// A posted send or receive. All but whether it is active is the transport's own affair.
 struct Request {
     uint64_t handle = 0;
     bool active = false;
+    Lane lane = Lane::Service;
+    bool by_socket = false;  // where a transport has two ways
 };
 
 struct Address {

@@ -33,15 +33,16 @@ def left_behind():
     return found
 
 
-def run(ranks, program, limit=LIMIT, timeout=120):
+def run(ranks, program, limit=LIMIT, timeout=120, per_node=None):
     start = time.monotonic()
-    done = subprocess.run([*launcher(ranks), RANKS, program, str(limit)], capture_output=True, text=True, timeout=timeout)
+    nodes = [str(per_node)] if per_node else []
+    done = subprocess.run([*launcher(ranks), RANKS, program, str(limit), *nodes], capture_output=True, text=True, timeout=timeout)
     return done, time.monotonic() - start
 
 
 class Collectives(unittest.TestCase):
-    def check(self, ranks):
-        done, _ = run(ranks, "collectives", limit=60, timeout=900)
+    def check(self, ranks, per_node=None):
+        done, _ = run(ranks, "collectives", limit=60, timeout=900, per_node=per_node)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count("every collective is right"), ranks)
 
@@ -54,10 +55,16 @@ class Collectives(unittest.TestCase):
     def test_four_ranks(self):
         self.check(4)
 
+    def test_three_nodes_of_one_rank(self):
+        self.check(3, per_node=1)
+
+    def test_two_nodes_of_two_ranks(self):
+        self.check(4, per_node=2)
+
 
 class Endings(unittest.TestCase):
-    def ends(self, program, *texts, ranks=3, within=LIMIT + 10):
-        done, seconds = run(ranks, program)
+    def ends(self, program, *texts, ranks=3, within=LIMIT + 10, per_node=None):
+        done, seconds = run(ranks, program, per_node=per_node)
         self.assertNotEqual(done.returncode, 0)
         for text in texts:
             self.assertIn(text.lower(), (done.stderr + done.stdout).lower().replace("signal: ", "signal "))
@@ -75,9 +82,11 @@ class Endings(unittest.TestCase):
     def test_a_rank_that_is_stopped(self):
         where = 'waited 2 s in all_reduce of layer "layer3" on the gradient queue (ranks 0, 1, 2); not arrived: rank 1 (not responding)'
         self.ends("stopped", "rank 0 " + where, "rank 2 " + where)
+        self.ends("stopped", "rank 0 " + where, "rank 2 " + where, per_node=1)
 
     def test_a_rank_that_is_killed(self):
         self.ends("killed", "signal 9")  # the launcher says it
+        self.ends("killed", "signal 9", per_node=1)
 
     def test_a_rank_that_fails(self):
         self.ends("failing", "rank 1 ended the run: the disk is full", within=LIMIT + 8)

@@ -115,11 +115,14 @@ const std::map<std::string, std::function<void(const Run&)>>& programs() {
 int main(int argc, char** argv) {
     using namespace convoy;
     if (argc < 2 || !programs().count(argv[1]) || !launched_size()) {
-        std::fprintf(stderr, "usage: mpirun -n N comm_ranks PROGRAM [SECONDS]\n");
+        std::fprintf(stderr, "usage: mpirun -n N comm_ranks PROGRAM [SECONDS [RANKS_PER_NODE]]\n");
         return 2;
     }
     const auto limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * (argc > 2 ? std::atof(argv[2]) : 300)));
-    const auto transport = make_mpi_transport({.answer_limit = std::chrono::seconds(1)});
+    // Between pretended nodes messages go by sockets, as they do between real ones.
+    const auto transport = make_mpi_transport({.between_nodes = argc > 3 ? BetweenNodes::Sockets : BetweenNodes::Auto,
+                                               .ranks_per_node = argc > 3 ? std::atoi(argv[3]) : 0,
+                                               .answer_limit = std::chrono::seconds(1)});
     try {
         programs().at(argv[1])({*transport, limit});
     } catch (const std::exception& e) {

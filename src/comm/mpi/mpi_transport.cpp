@@ -1,4 +1,5 @@
-// Ranks that are processes under MPI. Each lane has a communicator of its own, so that lanes share no tags and no order.
+// Ranks that are processes under MPI. Each lane has a communicator of its own, so that lanes share no tags and no order. Between nodes messages go by sockets of our
+// own where those cost less (node_sockets.h); MPI introduces the ranks to each other and carries all else.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "comm/mpi/mpi_calls.h"
 #include "comm/mpi/mpi_control.h"
 #include "comm/mpi/mpi_port.h"
+#include "comm/mpi/node_sockets.h"
 
 namespace convoy {
 
@@ -112,6 +114,7 @@ class MpiTransport : public Transport {
         for (MPI_Comm& comm : lanes_) comm = copy_of_world();
         control_comm_ = copy_of_world();
         control_ = std::make_unique<MpiControl>(control_comm_, options.answer_limit);
+        sockets_ = connect_nodes(rank(), nodes(), options);
     }
 
     ~MpiTransport() override {
@@ -129,41 +132,65 @@ class MpiTransport : public Transport {
     }
 
     Request send(const Address& to, std::span<const std::byte> data) override {
+        if (by_socket(to.peer)) return marked(sockets_->send(to, data), to.lane);
         const Extent extent(data.size());
         MPI_Request request;
         check_mpi(MPI_Isend(data.data(), extent.count, extent.type, to.peer, to.tag, comm_of(to.lane), &request), "MPI_Isend");
-        return pack(request);
+        return posted(request, to.lane);
     }
 
     Request receive(const Address& from, std::span<std::byte> data) override {
+        if (by_socket(from.peer)) return marked(sockets_->receive(from, data), from.lane);
         const Extent extent(data.size());
         MPI_Request request;
         check_mpi(MPI_Irecv(data.data(), extent.count, extent.type, from.peer, from.tag, comm_of(from.lane), &request), "MPI_Irecv");
-        return pack(request);
+        return posted(request, from.lane);
     }
 
     bool done(Request& request) override {
         if (!request.active) return true;
+        if (sockets_) sockets_->progress(request.lane);
+        if (request.by_socket) {
+            if (!SocketLanes::done(request)) return false;
+            sockets_->finish(request);
+            return true;
+        }
         MPI_Request unpacked = unpack(request);
         int done = 0;
         check_mpi(MPI_Test(&unpacked, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        request.active = !done;
-        return done;
+        if (done == 0) return false;
+        request.active = false;
+        open_.fetch_sub(1, std::memory_order_relaxed);
+        return true;
     }
 
+    // Both ways move on while either is waited for.
     bool wait(std::span<Request> requests, Deadline deadline) override {
         for (Request& request : requests) {
-            if (!request.active) continue;
-            MPI_Request unpacked = unpack(request);
-            if (!wait_for(unpacked, deadline)) return false;
-            request.active = false;
+            Patience patience;
+            Glance glance;
+            while (!done(request)) {
+                if (!request.by_socket) {
+                    if (!patience.pause(deadline)) return false;
+                } else if (open_.load(std::memory_order_relaxed) > 0) {
+                    int none = 0;
+                    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_of(request.lane), &none, MPI_STATUS_IGNORE), "MPI_Iprobe");
+                    if (!patience.pause(deadline)) return false;
+                } else if (!glance.pause()) {
+                    if (Clock::now() >= deadline) return false;
+                    sockets_->sleep(request, kLook);
+                }
+            }
         }
         return true;
     }
 
     // MPI cannot take a message back reliably, and whoever gives up ends the run, so it stays in MPI's hands.
     void withdraw(std::span<Request> requests) override {
-        for (Request& request : requests) request.active = false;
+        for (Request& request : requests) {
+            if (request.active && request.by_socket) sockets_->withdraw(request);
+            request.active = false;
+        }
     }
 
     std::atomic<int64_t>& arrivals(GroupKey key) override { return control_->arrivals(key); }
@@ -196,7 +223,21 @@ class MpiTransport : public Transport {
     }
 
   private:
+    static constexpr std::chrono::milliseconds kLook{20};  // how long a sleep may be before the deadline is looked at again
+
     MPI_Comm comm_of(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
+    bool by_socket(Rank peer) const { return sockets_ && nodes()[static_cast<size_t>(peer)] != nodes()[static_cast<size_t>(rank())]; }
+    static Request marked(Request request, Lane lane) {
+        request.lane = lane;
+        request.by_socket = true;
+        return request;
+    }
+    Request posted(MPI_Request request, Lane lane) {
+        open_.fetch_add(1, std::memory_order_relaxed);
+        Request packed = pack(request);
+        packed.lane = lane;
+        return packed;
+    }
 
     struct Group {
         MPI_Comm comm = MPI_COMM_NULL;
@@ -219,6 +260,8 @@ class MpiTransport : public Transport {
     std::array<MPI_Comm, kLanes> lanes_{};
     MPI_Comm control_comm_ = MPI_COMM_NULL;
     std::unique_ptr<MpiControl> control_;
+    std::unique_ptr<SocketLanes> sockets_;  // to ranks on other nodes; null where MPI carries those messages too
+    std::atomic<int> open_{0};              // messages in MPI's hands, which move only inside its calls
     std::map<GroupKey, Group> groups_;
     std::atomic<bool> ending_{false};
 };

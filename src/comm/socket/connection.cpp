@@ -19,7 +19,7 @@ void deliver(SocketMessage& message, const std::vector<std::byte>& bytes) {
 }  // namespace
 
 Connection::Connection(Socket in, Socket out) : in_(std::move(in)), out_(std::move(out)) {}
-Connection::Connection(Socket both) : in_(std::move(both)) {}
+Connection::Connection(Socket both) : in_(std::move(both)), closed_(!in_) {}
 
 void Connection::post(SocketMessage& message) {
     if (message.send) {

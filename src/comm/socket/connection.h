@@ -25,7 +25,7 @@ struct SocketMessage {
 
 class Connection {
   public:
-    // Receives from one socket and sends to another, which may be the same.
+    // Receives from one socket and sends to another, which may be the same. Without a socket it is closed from the start.
     Connection(Socket in, Socket out);
     explicit Connection(Socket both);
 

@@ -186,33 +186,6 @@ Known join(const RendezvousOptions& options, const Listener& listener, Deadline 
     fail("rank {} waited {:.3g} s at the rendezvous {} for rank 0: {}", options.rank, seconds(options.limit), options.file.string(), why);
 }
 
-// Everybody connects to the ranks before it and is reached by those after it.
-void connect_all(const RendezvousOptions& options, const Listener& listener, const Known& known, Deadline deadline, Connections& result) {
-    for (int peer = 0; peer < options.rank; ++peer) {
-        const Place& place = known.places[static_cast<size_t>(peer)];
-        for (int kind = 0; kind <= kControl; ++kind) {
-            Socket socket = connect_to(place.address, place.port, deadline);
-            const Json hello{{"rendezvous", known.word}, {"rank", options.rank}, {"kind", kind}};
-            require(socket && send_text(socket, hello.dump(), deadline), "rank {} cannot reach rank {} at {}:{}", options.rank, peer,
-                    place.address, place.port);
-            result.of[static_cast<size_t>(peer)][static_cast<size_t>(kind)] = std::move(socket);
-        }
-    }
-    for (int open = (options.size - 1 - options.rank) * (kControl + 1); open > 0;) {
-        Socket socket = accept_from(listener, deadline);
-        require(static_cast<bool>(socket), "rank {} met all others at the rendezvous {}, but not all reached it in {:.3g} s", options.rank,
-                options.file.string(), seconds(options.limit));
-        std::string text;
-        if (!receive_text(socket, text, std::min<Deadline>(deadline, Clock::now() + kAnswer))) continue;
-        const Json hello = parsed(text);
-        const int rank = number_in(hello, "rank"), kind = number_in(hello, "kind");
-        if (text_in(hello, "rendezvous") != known.word || rank <= options.rank || rank >= options.size || kind < 0 || kind > kControl)
-            continue;
-        result.of[static_cast<size_t>(rank)][static_cast<size_t>(kind)] = std::move(socket);
-        --open;
-    }
-}
-
 }  // namespace
 
 Connections meet(const RendezvousOptions& options) {
@@ -221,9 +194,10 @@ Connections meet(const RendezvousOptions& options) {
     const Deadline deadline = Clock::now() + options.limit;
     const Listener listener = listen_at(options.address);
     const Known known = options.rank == 0 ? Host(options, listener, deadline).run() : join(options, listener, deadline);
-    Connections result;
-    result.of.resize(static_cast<size_t>(options.size));
-    connect_all(options, listener, known, deadline, result);
+    Introduction introduction{.word = known.word, .rank = options.rank, .kinds = kControl + 1};
+    for (const Place& place : known.places) introduction.places.push_back({place.address, place.port});
+    introduction.places[static_cast<size_t>(options.rank)] = {};
+    Connections result{.of = connect_all(introduction, listener, deadline)};
     std::map<std::string, int> number;
     for (const Place& place : known.places)
         result.nodes.push_back(number.emplace(place.host, static_cast<int>(number.size())).first->second);

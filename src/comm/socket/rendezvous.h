@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/launch.h"
-#include "comm/socket/sockets.h"
+#include "comm/socket/connect_all.h"
 
 namespace convoy {
 
@@ -15,7 +15,7 @@ constexpr int kControl = kLanes;  // connections between two ranks: one for each
 
 // This rank's connections, by peer; none to itself.
 struct Connections {
-    std::vector<std::array<Socket, kLanes + 1>> of;
+    std::vector<std::vector<Socket>> of;
     std::vector<int> nodes;  // of every rank
 };
 

@@ -1,23 +1,21 @@
 // Ranks that are processes which found each other by a file: on a machine without MPI. Between any two there is a connection for each lane, which one thread at a
 // time moves along while it waits, and one for control.
-#include <poll.h>
-
 #include <algorithm>
-#include <array>
 #include <exception>
 
 #include "base/error.h"
 #include "comm/channel.h"
 #include "comm/launch.h"
-#include "comm/socket/connection.h"
+#include "comm/patience.h"
 #include "comm/socket/control.h"
 #include "comm/socket/rendezvous.h"
+#include "comm/socket/socket_lanes.h"
 
 namespace convoy {
 
 namespace {
 
-constexpr int kLookMs = 20;  // how long a wait may take before it is seen that the run was ended
+constexpr std::chrono::milliseconds kLook{20};  // how long a wait may take before it is seen that the run was ended
 
 class NoPort : public Port {
   public:
@@ -28,21 +26,9 @@ class NoPort : public Port {
 class SocketTransport : public Transport {
   public:
     SocketTransport(const RendezvousOptions& options, Connections connections)
-        : Transport("socket", options.rank, connections.nodes), lanes_(static_cast<size_t>(kLanes)) {
+        : Transport("socket", options.rank, connections.nodes), lanes_(options.rank, connections.of) {
         std::vector<Socket> controls;
-        for (Rank peer = 0; peer < size(); ++peer) {
-            auto& sockets = connections.of[static_cast<size_t>(peer)];
-            for (int lane = 0; lane < kLanes; ++lane) {
-                auto& list = lanes_[static_cast<size_t>(lane)];
-                if (peer == rank()) {
-                    auto [in, out] = connected_pair();
-                    list.emplace_back(std::move(in), std::move(out));
-                } else {
-                    list.emplace_back(std::move(sockets[static_cast<size_t>(lane)]));
-                }
-            }
-            controls.push_back(std::move(sockets[kControl]));
-        }
+        for (auto& sockets : connections.of) controls.push_back(std::move(sockets[kControl]));
         control_ = std::make_unique<SocketControl>(rank(), std::move(controls), options.answer_limit);
     }
 
@@ -52,21 +38,20 @@ class SocketTransport : public Transport {
     }
 
     Request send(const Address& to, std::span<const std::byte> data) override {
-        // Only read: a receive writes to the same field.
-        return post(
-            {.lane = to.lane, .peer = to.peer, .send = true, .header = {to.tag, data.size()}, .data = const_cast<std::byte*>(data.data())});
+        throw_if_failed();
+        return lanes_.send(to, data);
     }
 
     Request receive(const Address& from, std::span<std::byte> data) override {
-        return post({.lane = from.lane, .peer = from.peer, .header = {from.tag, data.size()}, .data = data.data()});
+        throw_if_failed();
+        return lanes_.receive(from, data);
     }
 
     bool done(Request& request) override {
         if (!request.active) return true;
-        SocketMessage& message = message_of(request);
-        for (Connection& c : lane(message.lane)) c.progress();
-        if (message.done) {
-            finish(request);
+        lanes_.progress(SocketLanes::lane_of(request));
+        if (SocketLanes::done(request)) {
+            lanes_.finish(request);
             return true;
         }
         throw_if_failed();
@@ -76,29 +61,27 @@ class SocketTransport : public Transport {
     bool wait(std::span<Request> requests, Deadline deadline) override {
         for (Request& request : requests) {
             if (!request.active) continue;
-            SocketMessage& message = message_of(request);
-            while (!message.done) {
-                for (Connection& c : lane(message.lane)) c.progress();
-                if (message.done) break;
+            Glance glance;
+            while (!SocketLanes::done(request)) {
+                lanes_.progress(SocketLanes::lane_of(request));
+                if (SocketLanes::done(request)) break;
                 if (control_->failed()) {
                     withdraw(requests);
                     throw_if_failed();
                 }
-                if (Clock::now() >= deadline) return false;
-                sleep_until_something(message, deadline);
+                if (glance.pause()) continue;
+                const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+                if (left.count() <= 0) return false;
+                lanes_.sleep(request, std::min(left, kLook));
             }
-            finish(request);
+            lanes_.finish(request);
         }
         return true;
     }
 
     void withdraw(std::span<Request> requests) override {
-        for (Request& request : requests) {
-            if (!request.active) continue;
-            SocketMessage& message = message_of(request);
-            connection_of(message).remove(message);
-            release(request);
-        }
+        for (Request& request : requests)
+            if (request.active) lanes_.withdraw(request);
     }
 
     std::atomic<int64_t>& arrivals(GroupKey key) override { return control_->arrivals(key); }
@@ -110,67 +93,11 @@ class SocketTransport : public Transport {
     std::optional<std::string> failure() const override { return control_->failure(); }
 
   private:
-    std::vector<Connection>& lane(Lane lane) { return lanes_[static_cast<size_t>(lane)]; }
-    Connection& connection_of(const SocketMessage& m) { return lane(m.lane)[static_cast<size_t>(m.peer)]; }
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): what a handle means is the transport's own affair
-    static SocketMessage& message_of(const Request& request) { return *reinterpret_cast<SocketMessage*>(request.handle); }
-
     void throw_if_failed() const {
         if (const auto why = control_->failure()) throw RunFailed(*why);
     }
 
-    Request post(const SocketMessage& message) {
-        throw_if_failed();
-        Pool& pool = pools_[static_cast<size_t>(message.lane)];
-        if (pool.free.empty()) {
-            pool.all.push_back(std::make_unique<SocketMessage>());
-            pool.free.push_back(pool.all.back().get());
-        }
-        SocketMessage& kept = *pool.free.back();
-        pool.free.pop_back();
-        kept = message;
-        connection_of(kept).post(kept);
-        return {reinterpret_cast<uint64_t>(&kept), true};
-    }
-
-    void finish(Request& request) {
-        const SocketMessage message = message_of(request);
-        release(request);
-        require(!message.wrong_size, "a message from rank {} to rank {} with tag {} has not the size that is expected", message.peer,
-                rank(), message.header.tag);
-    }
-
-    void release(Request& request) {
-        SocketMessage& message = message_of(request);
-        pools_[static_cast<size_t>(message.lane)].free.push_back(&message);
-        request = {};
-    }
-
-    void sleep_until_something(const SocketMessage& message, Deadline deadline) {
-        std::vector<pollfd>& lines = polled_[static_cast<size_t>(message.lane)];
-        lines.clear();
-        for (Connection& c : lane(message.lane)) {
-            if (c.closed()) continue;  // its end is told by the control line
-            if (!message.send && &c == &connection_of(message))
-                c.wake_for(message);
-            else
-                c.wake_for_any();
-            lines.push_back({c.in(), POLLIN, 0});
-            if (c.wants_to_send()) lines.push_back({c.out(), POLLOUT, 0});
-        }
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-        ::poll(lines.data(), lines.size(), static_cast<int>(std::clamp<int64_t>(left, 0, kLookMs)));
-    }
-
-    // Messages are kept and used again; each lane has its own, because each lane has its own thread.
-    struct Pool {
-        std::vector<std::unique_ptr<SocketMessage>> all;
-        std::vector<SocketMessage*> free;
-    };
-
-    std::vector<std::vector<Connection>> lanes_;  // by lane and peer
-    std::array<Pool, kLanes> pools_;
-    std::array<std::vector<pollfd>, kLanes> polled_;
+    SocketLanes lanes_;
     std::unique_ptr<SocketControl> control_;
 };
 

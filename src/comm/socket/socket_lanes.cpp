@@ -1,0 +1,98 @@
+#include "comm/socket/socket_lanes.h"
+
+#include <poll.h>
+
+#include "base/error.h"
+
+namespace convoy {
+
+namespace {
+
+// NOLINTNEXTLINE(performance-no-int-to-ptr): what a handle means is the transport's own affair
+SocketMessage& message_of(const Request& request) { return *reinterpret_cast<SocketMessage*>(request.handle); }
+
+}  // namespace
+
+SocketLanes::SocketLanes(Rank rank, std::vector<std::vector<Socket>>& sockets) : rank_(rank), lanes_(static_cast<size_t>(kLanes)) {
+    for (Rank peer = 0; peer < static_cast<Rank>(sockets.size()); ++peer) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+            auto& list = lanes_[static_cast<size_t>(lane)];
+            if (peer == rank) {
+                auto [in, out] = connected_pair();
+                list.emplace_back(std::move(in), std::move(out));
+            } else {
+                list.emplace_back(std::move(sockets[static_cast<size_t>(peer)][static_cast<size_t>(lane)]));
+            }
+        }
+    }
+}
+
+SocketLanes::~SocketLanes() = default;
+
+Request SocketLanes::send(const Address& to, std::span<const std::byte> data) {
+    // Only read: a receive writes to the same field.
+    return post(
+        {.lane = to.lane, .peer = to.peer, .send = true, .header = {to.tag, data.size()}, .data = const_cast<std::byte*>(data.data())});
+}
+
+Request SocketLanes::receive(const Address& from, std::span<std::byte> data) {
+    return post({.lane = from.lane, .peer = from.peer, .header = {from.tag, data.size()}, .data = data.data()});
+}
+
+Request SocketLanes::post(const SocketMessage& message) {
+    Pool& pool = pools_[static_cast<size_t>(message.lane)];
+    if (pool.free.empty()) {
+        pool.all.push_back(std::make_unique<SocketMessage>());
+        pool.free.push_back(pool.all.back().get());
+    }
+    SocketMessage& kept = *pool.free.back();
+    pool.free.pop_back();
+    kept = message;
+    connection_of(kept).post(kept);
+    return {reinterpret_cast<uint64_t>(&kept), true};
+}
+
+void SocketLanes::progress(Lane which) {
+    for (Connection& c : lane(which)) c.progress();
+}
+
+bool SocketLanes::done(const Request& request) { return message_of(request).done; }
+
+Lane SocketLanes::lane_of(const Request& request) { return message_of(request).lane; }
+
+void SocketLanes::finish(Request& request) {
+    const SocketMessage message = message_of(request);
+    release(request);
+    require(!message.wrong_size, "a message from rank {} to rank {} with tag {} has not the size that is expected", message.peer, rank_,
+            message.header.tag);
+}
+
+void SocketLanes::withdraw(Request& request) {
+    SocketMessage& message = message_of(request);
+    connection_of(message).remove(message);
+    release(request);
+}
+
+void SocketLanes::release(Request& request) {
+    SocketMessage& message = message_of(request);
+    pools_[static_cast<size_t>(message.lane)].free.push_back(&message);
+    request = {};
+}
+
+void SocketLanes::sleep(const Request& request, std::chrono::milliseconds longest) {
+    const SocketMessage& message = message_of(request);
+    std::vector<pollfd>& lines = polled_[static_cast<size_t>(message.lane)];
+    lines.clear();
+    for (Connection& c : lane(message.lane)) {
+        if (c.closed()) continue;  // that an end has gone is told elsewhere
+        if (!message.send && &c == &connection_of(message))
+            c.wake_for(message);
+        else
+            c.wake_for_any();
+        lines.push_back({c.in(), POLLIN, 0});
+        if (c.wants_to_send()) lines.push_back({c.out(), POLLOUT, 0});
+    }
+    ::poll(lines.data(), lines.size(), static_cast<int>(longest.count()));
+}
+
+}  // namespace convoy
