@@ -11,7 +11,7 @@ namespace convoy {
 void give_way();
 
 // Before a sleep from which the system wakes us: a few more looks, because what two ranks that keep step exchange comes within microseconds, and the sleep and the waking
-// take longer than that. Not when others want the core.
+// take longer than that. Not on threads that run beside a computation, which can use the core.
 class Glance {
   public:
     // Whether to look again rather than sleep.

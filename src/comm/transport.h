@@ -34,6 +34,9 @@ class RunFailed : public Error {
     using Error::Error;
 };
 
+// Says of the calling thread that another computes while it waits, so that it waits without using the core.
+void run_beside_computation();
+
 // A posted send or receive. All but whether it is active is the transport's own affair.
 struct Request {
     uint64_t handle = 0;

@@ -83,6 +83,7 @@ void TrafficQueue::start() {
 }
 
 void TrafficQueue::loop() {
+    run_beside_computation();
     std::unique_lock lock(mutex_);
     while (true) {
         posted_changed_.wait(lock, [&] { return stop_ || done_ < posted_; });

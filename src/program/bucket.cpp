@@ -1,5 +1,6 @@
 // Small tensors travel together: a message costs the same time to begin however little it carries. The all_reduces of parameters' gradients over one group are
-// gathered, in the order of traffic, until they fill a bucket; large ones go alone, in place. Sums that one node makes and that others wait for (a batch norm's)
+// gathered, in the order of traffic, until they fill a bucket; large ones go alone, in place. The last buckets are smaller and smaller, because nothing is computed any more while
+// the last of all travels. Sums that one node makes and that others wait for (a batch norm's)
 // go together at once. All ranks of a group see the same ones in the same order and so make the same buckets.
 #include <algorithm>
 #include <map>
@@ -13,6 +14,7 @@ namespace convoy {
 namespace {
 
 constexpr int64_t kBucketBytes = 1 << 20;
+constexpr int64_t kLeastBytes = 128 << 10;  // of a bucket that is closed because little is left
 
 class Bucketing {
   public:
@@ -57,11 +59,13 @@ class Bucketing {
         for (auto& [key, list] : travellers) {
             std::sort(list.begin(), list.end(), [&](size_t a, size_t b) { return graph_.nodes[a].order < graph_.nodes[b].order; });
             std::vector<size_t> bucket;
-            int64_t filled = 0;
+            int64_t filled = 0, left = 0;
+            for (const size_t n : list) left += bytes_of(n);
             for (const size_t n : list) {
                 bucket.push_back(n);
                 filled += bytes_of(n);
-                if (filled < kBucketBytes) continue;
+                left -= bytes_of(n);
+                if (filled < kBucketBytes && (filled < kLeastBytes || filled < left)) continue;
                 merge(bucket, graph_.nodes[n].order);
                 bucket.clear();
                 filled = 0;

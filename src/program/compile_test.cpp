@@ -218,6 +218,23 @@ TEST(Compile, GradientsTravelInBuckets) {
     EXPECT_EQ(of_rank[0], (std::vector<std::string>{"1 gradients", "15 gradients"}));
 }
 
+TEST(Compile, TheLastBucketsAreSmall) {
+    Builder b(Mode::Training);
+    ValueId x = b.input({2, 32, 4, 4});
+    for (int i = 0; i < 70; ++i) x = b.conv(fmt::format("conv{}", i), x, {.filters = 32, .kernel = {3, 3}, .pad = {1, 1}, .bias = false});
+    b.graph().add_output("output", b.linear("fc", b.flatten("flatten", x), {.outputs = 5}));
+    const Graph graph = training_graph({"deep", b.take(), {{.output = "output"}}, 5}, {});
+    const Program program = compile(graph, plan_from_spec("sample:2", 0, graph).plan, OpinionatedTarget(), {.rank = 0});
+    std::vector<int64_t> sent;
+    for (const Instruction& in : program.instructions)
+        if (in.queue == Queue::Gradient && is_traffic(in.action)) sent.push_back(in.sent);
+    constexpr int64_t kOne = 32 * 32 * 9 * 4, kWhole = 1 << 20, kLeast = 128 << 10;
+    ASSERT_GE(sent.size(), 5U);
+    EXPECT_GE(sent.front(), kWhole);
+    EXPECT_LT(sent.back(), kLeast + kOne);
+    for (size_t i = 0; i + 1 < sent.size(); ++i) EXPECT_LE(sent[i + 1], std::max(sent[i], kLeast + kOne)) << i;
+}
+
 TEST(Compile, WeightGradientsAreComputedWhileSumsTravel) {
     Builder b(Mode::Training);
     ValueId x = b.input({4, 3, 8, 8});
