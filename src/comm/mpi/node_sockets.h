@@ -1,5 +1,5 @@
-// Sockets of our own between the ranks of different nodes. Where the network is Ethernet, MPI too goes by TCP, but takes about twice the processor time for the
-// same bytes, on the cores that compute; where it is a faster one, MPI knows how to use it. Internal to this module.
+// Sockets of our own between the ranks of different nodes. Where the network is Ethernet, MPI too goes by TCP, but takes more processor time for the same bytes (Open MPI
+// 4.1: 145 ms of the system's against about 90 in a step of ResNet-50 at 1 Gbit/s), on the cores that compute; where it is a faster one, MPI knows how to use it. Internal to this module.
 #pragma once
 
 #include <memory>
