@@ -155,19 +155,27 @@ class MemoryPlanner {
             if (graph_.values[v].input || graph_.values[v].output) last_[static_cast<size_t>(root_[v])] = at;
     }
 
-    // What every instruction waits for on other queues, and for traffic the instruction at which it is surely over.
+    // What every instruction waits for on other queues, and for traffic the instruction at which it is surely over. Who writes a state's next version into its
+    // memory waits for the traffic that sends the old one.
     void find_waits() {
-        std::vector<int> maker(graph_.values.size(), kNone);  // of each root: the traffic that wrote it
+        std::vector<int> maker(graph_.values.size(), kNone);          // of each root: the traffic that wrote it
+        std::vector<std::vector<int>> senders(graph_.states.size());  // of each state: the traffic that reads it
         std::vector<Queue> queue;
         int at = 0;
         for (const LocalNode& node : graph_.nodes) {
             if (is_view(node)) continue;
             std::vector<int> waits;
-            for (const int v : node.inputs) {
-                const int by = maker[static_cast<size_t>(root(v))];
+            const auto wait = [&](int by) {
                 if (by != kNone && queue[static_cast<size_t>(by)] != node.queue && std::find(waits.begin(), waits.end(), by) == waits.end())
                     waits.push_back(by);
-            }
+            };
+            for (const int v : node.inputs) wait(maker[static_cast<size_t>(root(v))]);
+            for (const int v : node.outputs)
+                if (const int state = value(v).state; state != kNone)
+                    for (const int by : senders[static_cast<size_t>(state)]) wait(by);
+            for (const int v : node.inputs)
+                if (const int state = value(root(v)).state; node.traffic && state != kNone)
+                    senders[static_cast<size_t>(state)].push_back(at);
             for (const int v : node.outputs) maker[static_cast<size_t>(root(v))] = node.traffic ? at : kNone;
             waits_.push_back(std::move(waits));
             queue.push_back(node.queue);
