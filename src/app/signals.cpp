@@ -2,6 +2,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstddef>
 
 #include <unistd.h>
 
@@ -28,10 +29,20 @@ void on_signal(int signal) {
     [[maybe_unused]] const auto written = write(STDERR_FILENO, notice_text.data(), notice_size);
 }
 
+// Kernels of libraries use the stack pointer for other things at times; a handler on their stack would then write into the middle of somebody's memory. So it has a
+// stack of its own. Signals to the process come to its first thread, which calls this.
+alignas(16) std::array<std::byte, 64 * 1024> handler_stack;
+void use_own_stack() {
+    stack_t now{};
+    if (sigaltstack(nullptr, &now) == 0 && (now.ss_flags & SS_DISABLE) == 0) return;  // there is one
+    const stack_t own{.ss_sp = handler_stack.data(), .ss_flags = 0, .ss_size = handler_stack.size()};
+    sigaltstack(&own, nullptr);
+}
+
 void handle(void (*handler)(int)) {
     struct sigaction action {};
     action.sa_handler = handler;
-    action.sa_flags = SA_RESTART;
+    action.sa_flags = SA_RESTART | SA_ONSTACK;
     for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaction(signal, &action, nullptr);
     struct sigaction now {};
     if (sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
@@ -46,6 +57,7 @@ StopSignals::StopSignals(const std::string& notice) {
     notice_size = text.size();
     stop_asked = false;
     caught = 0;
+    use_own_stack();
     handle(on_signal);
 }
 
