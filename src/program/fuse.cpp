@@ -241,8 +241,8 @@ class Fusing {
         }
     }
 
-    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there. One of many elements takes long enough
-    // by itself.
+    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there; those of late gradients by themselves. One of
+    // many elements takes long enough by itself.
     void fuse_updates() {
         constexpr size_t kMost = 32;
         constexpr int64_t kMany = 4 << 20;
@@ -254,10 +254,20 @@ class Fusing {
         for (NodeIndex n = 0; n < graph_.nodes.size(); ++n) {
             if (gone_[n] || !single<UpdateOp>(node(n)) || numel(graph_.values[static_cast<size_t>(node(n).inputs[0])].desc.shape) >= kMany)
                 continue;
-            if (group.size() == kMost || (!group.empty() && *single<UpdateOp>(node(group[0])) != *single<UpdateOp>(node(n)))) close();
+            const auto unlike = [&](NodeIndex m) {
+                return *single<UpdateOp>(node(m)) != *single<UpdateOp>(node(n)) || waits_late(node(m)) != waits_late(node(n));
+            };
+            if (group.size() == kMost || (!group.empty() && unlike(group[0]))) close();
             group.push_back(n);
         }
         close();
+    }
+
+    bool waits_late(const LocalNode& update) const {
+        return std::any_of(update.inputs.begin(), update.inputs.end(), [&](int v) {
+            const auto from = producer(v);
+            return from && node(*from).queue == Queue::Late;
+        });
     }
 
     void merge_updates(const std::vector<NodeIndex>& group) {
