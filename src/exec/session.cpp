@@ -33,7 +33,8 @@ Program Session::compile(const Graph& graph) const {
                             .share_state_with = first_.get(),
                             .limits = options_.limits,
                             .costs = options_.costs.get(),
-                            .reuse_memory = options_.reuse_memory});
+                            .reuse_memory = options_.reuse_memory,
+                            .carry = options_.carry});
 }
 
 std::unique_ptr<Executor> Session::load(const Graph& graph) {
