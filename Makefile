@@ -1,6 +1,6 @@
 # The tasks of daily work, each a line or two over CMake's presets and tools/. `make` alone lists them.
 
-.PHONY: help build demo test test-full plan-table parity onnx-models bench check format asan tsan fuzz clean
+.PHONY: help build demo test test-full plan-table parity onnx-models bench check format asan tsan mpich fuzz clean
 
 help:
 	@echo "make build      build the program, build/convoy, and install what that needs"
@@ -17,6 +17,7 @@ endif
 	@echo "make format     apply the formatting"
 	@echo "make asan       unit tests under the address and undefined behaviour sanitizers"
 	@echo "make tsan       unit tests under the thread sanitizer (clang)"
+	@echo "make mpich      build with MPICH, and run the tests of several processes under it"
 	@echo "make fuzz       parsers under libFuzzer and the address sanitizer (clang), 60 s each"
 	@echo "make clean      remove build/"
 
@@ -88,6 +89,12 @@ tsan:
 	cmake --preset tsan
 	cmake --build --preset tsan
 	ctest --preset tsan
+
+mpich:
+	@tools/install-deps build mpich
+	cmake --preset mpich
+	cmake --build --preset mpich
+	ctest --preset mpich
 
 fuzz:
 	@tools/install-deps build tsan

@@ -69,6 +69,16 @@ CollectiveMeasureOptions measure_options(const CommOptions& options) {
     return result;
 }
 
+// Whether the algorithms that were asked for leave out any: the fastest of them is then no choice for training.
+bool narrows(const CollectiveMeasureOptions& options) {
+    const auto& asked = options.algorithms;
+    const auto left_out = [&](Algorithm a) { return std::find(asked.begin(), asked.end(), a) == asked.end(); };
+    return !asked.empty() && std::any_of(options.kinds.begin(), options.kinds.end(), [&](Traffic kind) {
+        const auto all = algorithms_of(kind);
+        return std::any_of(all.begin(), all.end(), left_out);
+    });
+}
+
 Json to_json(const CollectiveTime& t) {
     return {{"collective", name_of(t.kind)},     {"ranks", t.group_size}, {"one_node", t.one_node}, {"bytes", t.bytes},
             {"algorithm", name_of(t.algorithm)}, {"seconds", t.seconds}};
@@ -151,7 +161,7 @@ void bench_rank(const CommOptions& options, const Output& output, Link& link) {
             if (t.algorithm == Algorithm::Library || t.algorithm == Algorithm::Auto)
                 note("{} of {} among {} ranks ...", name_of(t.kind), size_text(t.bytes), t.group_size);
         };
-    const bool only_chosen = with.algorithms == std::vector{Algorithm::Auto};
+    const bool only_chosen = with.algorithms == std::vector{Algorithm::Auto}, narrowed = narrows(with);
     std::vector<CollectiveTime> measured, chosen;
     CollectiveTable table = known_table(setting), winners;
     if (!only_chosen) {
@@ -169,17 +179,16 @@ void bench_rank(const CommOptions& options, const Output& output, Link& link) {
     }
     if (link.rank() != 0) return;
     print(output, measured, chosen, table);
-    Json document{{"transport", setting.transport},
-                  {"ranks", link.size()},
-                  {"machine", setting.machine},
-                  {"measured", Json::array()},
-                  {"training", Json::array()}};
+    Json document{{"transport", setting.transport}, {"between_nodes", setting.carrier}, {"ranks", link.size()},
+                  {"machine", setting.machine},     {"measured", Json::array()},        {"training", Json::array()}};
     for (const CollectiveTime& t : measured) document["measured"].push_back(to_json(t));
     for (const CollectiveTime& t : chosen) {
         document["training"].push_back(to_json(t));
         document["training"].back()["algorithm"] = name_of(table.choose(t.kind, t.group_size, t.one_node, t.bytes));
     }
-    if (!options.no_save && !only_chosen) {
+    if (!options.no_save && !only_chosen && narrowed)
+        output.line("not kept for later runs: --algorithms leaves out some, and training chooses among all");
+    if (!options.no_save && !only_chosen && !narrowed) {
         save(setting, winners);
         output.line("kept for runs of {} ranks on this machine: {}", link.size(), cache_file(setting).string());
         document["cache"] = cache_file(setting).string();
@@ -209,6 +218,7 @@ Command add_bench_comm(Parser& group) {
     add_json(*parser, options->common);
     add_rank_count(*parser, options->ranks);
     add_hang_timeout(*parser, options->ranks);
+    add_between_nodes(*parser, options->ranks);
     parser->add_option("--sizes", options->sizes, "Sizes of the whole vector, in bytes: 512, 64K, 16M")
         ->delimiter(',')
         ->capture_default_str();
@@ -226,7 +236,9 @@ Command add_bench_comm(Parser& group) {
              "Time the traffic between ranks.\n"
              "Every algorithm of every collective, in groups of every size that divides the ranks, through the queue that a training step "
              "uses.\n"
-             "The fastest of each are kept (in $CONVOY_CACHE or the user's cache directory) and taken by later runs of as many ranks.",
+             "The fastest of each are kept (in $CONVOY_CACHE or the user's cache directory), beside those of earlier measurements, and "
+             "taken by later runs of as "
+             "many ranks.",
              "  convoy bench comm --ranks 2\n"
              "  mpirun -n 4 convoy bench comm --sizes 64K,1M,64M --json comm.json");
     return {parser, [options] { return bench_comm(*options); }};

@@ -88,8 +88,16 @@ class LaunchedRanks : public Ranks {
 
 int run_launched(std::unique_ptr<Transport> transport, const LinkOptions& options, const std::function<int(Ranks&)>& command) {
     try {
-        LaunchedRanks ranks(*transport, options);
-        return command(ranks);
+        int code = 0;
+        {
+            LaunchedRanks ranks(*transport, options);
+            code = command(ranks);
+        }
+        transport->leave();
+        return code;
+    } catch (const RunFailed& e) {  // each rank says where it was
+        transport->fail_all(e.what());
+        throw;
     } catch (const Bug& e) {
         end_all(*transport, fmt::format("internal error, please report it together with the command: {}", e.what()));
     } catch (const std::bad_alloc&) {
@@ -125,17 +133,21 @@ void add_hang_timeout(Parser& parser, RankOptions& options) {
         {.low = 0, .high = 1e6, .open = true});
 }
 
+void add_between_nodes(Parser& parser, RankOptions& options) {
+    auto* between = parser.add_option(
+        "--between-nodes", options.between_nodes,
+        "Under MPI, messages between machines: mpi, sockets (Convoy's own, over TCP, by the fastest common network or what "
+        "$CONVOY_INTERFACE names: eth0, 10.1.0.0/16) or auto (sockets where the only network is Ethernet; default)");
+    allow_only(between->option_text("NAME"), {"auto", "mpi", "sockets"});
+}
+
 void add_rank_options(Parser& parser, RankOptions& options) {
     add_plan_options(parser, options);
     add_hang_timeout(parser, options);
     auto* transport = parser.add_option("--transport", options.transport,
                                         "Traffic between GPUs: nccl, host (through host memory) or auto (nccl where it can; default)");
     allow_only(transport->option_text("NAME"), {"auto", "nccl", "host"});
-    auto* between =
-        parser.add_option("--between-nodes", options.between_nodes,
-                          "Under MPI, messages between machines: mpi, sockets (Convoy's own, over TCP) or auto (sockets where the "
-                          "only network is Ethernet; default)");
-    allow_only(between->option_text("NAME"), {"auto", "mpi", "sockets"});
+    add_between_nodes(parser, options);
     parser
         .add_option("--rendezvous", options.rendezvous,
                     "Without a launcher: a file by which processes that were started one by one, with --ranks and --rank, find each other")
@@ -151,6 +163,12 @@ namespace {
 
 BetweenNodes between_nodes_named(const std::string& name) {
     return name == "mpi" ? BetweenNodes::Mpi : name == "sockets" ? BetweenNodes::Sockets : BetweenNodes::Auto;
+}
+
+// All processes find out alike; the first says it, before the others' end makes the launcher end it.
+[[noreturn]] void refuse_launch(const std::string& why) {
+    if (launched_rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    throw Error(why);
 }
 
 std::unique_ptr<Transport> meet_others(const RankOptions& options, const LinkOptions& link) {
@@ -174,8 +192,21 @@ int run_with_ranks(const RankOptions& options, const std::function<int(Ranks&)>&
     if (!options.address.empty() && options.rendezvous.empty())
         throw UsageError("--address needs --rendezvous, the file by which the processes meet");
     if (!options.rendezvous.empty()) return run_launched(meet_others(options, link), link, command);
-    if (launched_size())
-        return run_launched(make_mpi_transport({.between_nodes = between_nodes_named(options.between_nodes)}), link, command);
+    if (const auto tasks = tasks_without_mpi())
+        refuse_launch(fmt::format(
+            "Slurm started {} tasks of this step without telling MPI, so each would be a run of its own: srun needs --mpi=pmix (or "
+            "--mpi=pmi2 for MPICH), or --rendezvous and --rank $SLURM_PROCID; runs that have nothing to do with each other go in steps "
+            "of one task",
+            *tasks));
+    if (const auto announced = launched_size()) {
+        auto transport = make_mpi_transport({.between_nodes = between_nodes_named(options.between_nodes), .limit = link.limit});
+        try {
+            require_launched_world(*announced, transport->size());
+        } catch (const Error& e) {
+            refuse_launch(e.what());
+        }
+        return run_launched(std::move(transport), link, command);
+    }
     LocalRanks ranks(link);
     return command(ranks);
 }

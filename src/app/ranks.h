@@ -29,6 +29,7 @@ void add_rank_count(Parser& parser, RankOptions& options);
 void add_hang_timeout(Parser& parser, RankOptions& options);
 // --plan and --ranks, for commands that only look at plans.
 void add_plan_options(Parser& parser, RankOptions& options);
+void add_between_nodes(Parser& parser, RankOptions& options);
 // Those, --hang-timeout, --transport, --between-nodes, --rendezvous, --rank and --address.
 void add_rank_options(Parser& parser, RankOptions& options);
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +18,22 @@ namespace {
 [[noreturn]] void fail_on(const std::filesystem::path& path, const char* action) {
     fail("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
+
+// Holds a lock file for as long as it lives.
+class Lock {
+  public:
+    explicit Lock(const std::filesystem::path& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+        if (descriptor_ < 0) fail_on(path, "make the lock");
+        while (::flock(descriptor_, LOCK_EX) != 0)
+            if (errno != EINTR) break;  // a file system without locks: the last writer wins
+    }
+    ~Lock() { ::close(descriptor_); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+  private:
+    int descriptor_;
+};
 
 }  // namespace
 
@@ -101,6 +118,23 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
     AtomicFile file(path);
     file.write(bytes);
     file.commit();
+}
+
+void update_file(const std::filesystem::path& path, const std::function<std::string(const std::optional<std::string>& held)>& change) {
+    std::error_code failed;
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
+    require(!failed, "cannot make {}: {}", path.parent_path().string(), failed.message());
+    std::filesystem::path beside = path;
+    beside += ".lock";
+    const Lock lock(beside);
+    std::optional<std::string> held;
+    try {
+        if (std::filesystem::exists(path, failed)) held = read_file(path);
+    } catch (const Error&) {
+        held.reset();
+    }
+    const std::string bytes = change(held);
+    if (held != bytes) write_file(path, bytes);
 }
 
 void expect_writable(const std::filesystem::path& path) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +33,10 @@ class AtomicFile {
 
 // Replaces `path` by `bytes`, atomically and durably.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// Replaces a file that many processes and threads may change at once, under a lock (a file of its own beside it), by what `change` makes of what it holds.
+// That is nothing when there is no such file or it cannot be read. What stays the same is not written. Makes the directory. Error when it cannot be written.
+void update_file(const std::filesystem::path& path, const std::function<std::string(const std::optional<std::string>& held)>& change);
 
 // Error when nothing can be written to `path`, for commands that work long before they write. A device or a pipe is not opened.
 void expect_writable(const std::filesystem::path& path);

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <chrono>
 #include <thread>
 
 #include <sys/stat.h>
@@ -68,6 +69,27 @@ TEST_F(FileTest, WhatCannotBeWrittenIsSaidBefore) {
     EXPECT_EQ(read_file(dir_ / "a"), "old");
     EXPECT_THROW(expect_writable(dir_), Error);
     EXPECT_THROW(expect_writable(dir_ / "missing" / "x"), Error);
+}
+
+TEST_F(FileTest, ManyWhoUpdateAFileLoseNothing) {
+    constexpr int kThreads = 8, kEach = 20;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < kEach; ++i)
+                update_file(dir_ / "in" / "a", [](const std::optional<std::string>& held) { return held.value_or("") + "x"; });
+        });
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(read_file(dir_ / "in" / "a"), std::string(kThreads * kEach, 'x'));
+}
+
+TEST_F(FileTest, WhatAnUpdateLeavesAsItIsIsNotWritten) {
+    write_file(dir_ / "a", "old");
+    const auto before = std::filesystem::last_write_time(dir_ / "a");
+    std::filesystem::last_write_time(dir_ / "a", before - std::chrono::hours(1));
+    update_file(dir_ / "a", [](const std::optional<std::string>& held) { return held.value(); });
+    EXPECT_EQ(std::filesystem::last_write_time(dir_ / "a"), before - std::chrono::hours(1));
+    EXPECT_THROW(update_file("/dev/full/x", [](const std::optional<std::string>&) { return "x"; }), Error);
 }
 
 TEST_F(FileTest, WhatCannotBeDoneIsAnError) {

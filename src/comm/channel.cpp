@@ -50,17 +50,38 @@ Posted Channel::post(const Outgoing& message) {
     CONVOY_CHECK(message.tag >= 0 && message.tag <= kMaxTag, "tag {} of a message to rank {}", message.tag, message.to);
     CONVOY_CHECK(message.to >= 0 && message.to < transport_.size(), "a message to rank {} of {}", message.to, transport_.size());
     charge(Traffic::Transfer, static_cast<int64_t>(message.data.size()));
-    return {transport_.send({lane_, message.to, message.tag}, message.data), message.to, true, label_};
+    try {
+        return {transport_.send({lane_, message.to, message.tag}, message.data), message.to, true, label_};
+    } catch (const RunFailed& e) {
+        throw failed_in(e, Traffic::Transfer, label_, {&message.to, 1});
+    }
 }
 
 Posted Channel::post(const Incoming& message) {
     CONVOY_CHECK(message.tag >= 0 && message.tag <= kMaxTag, "tag {} of a message from rank {}", message.tag, message.from);
     CONVOY_CHECK(message.from >= 0 && message.from < transport_.size(), "a message from rank {} of {}", message.from, transport_.size());
-    return {transport_.receive({lane_, message.from, message.tag}, message.data), message.from, false, label_};
+    try {
+        return {transport_.receive({lane_, message.from, message.tag}, message.data), message.from, false, label_};
+    } catch (const RunFailed& e) {
+        throw failed_in(e, Traffic::Transfer, label_, {&message.from, 1});
+    }
+}
+
+bool Channel::wait(std::span<Request> requests, std::span<const Posted> posted) {
+    peers_.clear();
+    for (const Posted& p : posted)
+        if (std::find(peers_.begin(), peers_.end(), p.peer) == peers_.end()) peers_.push_back(p.peer);
+    const std::string_view label = posted.empty() ? label_ : posted.front().label;
+    const LaneWorkScope scope(transport_.work(lane_), {.label = label, .ranks = peers_});
+    try {
+        return transport_.wait(requests, deadline());
+    } catch (const RunFailed& e) {
+        throw failed_in(e, Traffic::Transfer, label, peers_);
+    }
 }
 
 void Channel::finish(Posted& posted) {
-    if (!transport_.wait({&posted.request, 1}, deadline())) give_up({&posted, 1});
+    if (!wait({&posted.request, 1}, {&posted, 1})) give_up({&posted, 1});
 }
 
 void Channel::send(Rank to, int tag, std::span<const std::byte> data) {
@@ -84,7 +105,7 @@ void Channel::exchange(std::span<const Outgoing> sends, std::span<const Incoming
     try {
         for (const Incoming& message : receives) add(post(message));
         for (const Outgoing& message : sends) add(post(message));
-        in_time = transport_.wait(requests_, deadline());
+        in_time = wait(requests_, exchanged_);
     } catch (...) {
         transport_.withdraw(requests_);
         throw;
@@ -94,6 +115,16 @@ void Channel::exchange(std::span<const Outgoing> sends, std::span<const Incoming
 }
 
 std::string Channel::describe(std::string_view label) { return label.empty() ? "between steps" : fmt::format("of layer \"{}\"", label); }
+
+std::string Channel::describe(Lane lane, Traffic kind, std::string_view label, std::span<const Rank> ranks) {
+    const bool transfer = kind == Traffic::Transfer;
+    return fmt::format("{} {} on the {} queue ({}{} {})", transfer ? "a transfer" : name_of(kind), describe(label), name_of(lane),
+                       transfer ? "with " : "", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+RunFailed Channel::failed_in(const RunFailed& failure, Traffic kind, std::string_view label, std::span<const Rank> ranks) const {
+    return RunFailed(fmt::format("{}; rank {} was in {}", failure.what(), transport_.rank(), describe(lane_, kind, label, ranks)));
+}
 
 void Channel::give_up(std::span<Posted> posted) {
     std::set<Rank> to, from;

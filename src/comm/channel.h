@@ -63,6 +63,8 @@ class Channel {
     std::string_view label() const { return label_; }
     // "of layer "conv1"", or "between steps" where no layer is at work.
     static std::string describe(std::string_view label);
+    // "all_reduce of layer "conv1" on the gradient queue (ranks 0, 1)"
+    static std::string describe(Lane lane, Traffic kind, std::string_view label, std::span<const Rank> ranks);
     const std::map<std::string, TrafficCount, std::less<>>& counts() const { return counts_; }
     // Sets all counters to zero and keeps the labels, so that counting allocates nothing from then on.
     void clear_counts();
@@ -81,8 +83,12 @@ class Channel {
     // For collectives, which are built on channels:
     Deadline deadline() const { return Clock::now() + limit_; }
     void charge(Traffic kind, int64_t bytes);
+    // The failure of another rank, and what this one was in when it learnt of it.
+    RunFailed failed_in(const RunFailed& failure, Traffic kind, std::string_view label, std::span<const Rank> ranks) const;
 
   private:
+    // As Transport's; the peers are those of the requests.
+    bool wait(std::span<Request> requests, std::span<const Posted> posted);
     [[noreturn]] void give_up(std::span<Posted> posted);
 
     Transport& transport_;
@@ -93,6 +99,7 @@ class Channel {
     TrafficCount* counted_ = nullptr;  // its value
     std::vector<Posted> exchanged_;    // kept between calls
     std::vector<Request> requests_;
+    std::vector<Rank> peers_;
 };
 
 // Sets a channel's label for a scope.

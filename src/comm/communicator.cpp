@@ -159,10 +159,16 @@ void Communicator::run(const CollectiveCall& call, Algorithm algorithm) {
     if (algorithm == Algorithm::Auto) algorithm = choice(call);
     if (algorithm == Algorithm::Library && !port_->offers(call)) algorithm = substitute(call.kind, bytes_of(call));
     meeting_.begun->fetch_add(1, std::memory_order_relaxed);
-    if (algorithm == Algorithm::Library)
-        run_library(call);
-    else
-        run_messages(call, algorithm);
+    const LaneWorkScope scope(channel_.transport().work(channel_.lane()),
+                              {.kind = call.kind, .label = channel_.label(), .ranks = group_, .key = meeting_.key});
+    try {
+        if (algorithm == Algorithm::Library)
+            run_library(call);
+        else
+            run_messages(call, algorithm);
+    } catch (const RunFailed& e) {
+        throw channel_.failed_in(e, call.kind, channel_.label(), group_);
+    }
 }
 
 void Communicator::run_library(const CollectiveCall& call) {
@@ -204,9 +210,8 @@ void Communicator::give_up(Traffic kind, const std::vector<Rank>& waiting_for) {
     if (missing.empty() && waiting_for.empty()) who = "all ranks had arrived";
     if (missing.empty() && !waiting_for.empty())
         who = fmt::format("all ranks had arrived, data did not from rank {}", fmt::join(waiting_for, ", "));
-    fail("rank {} waited {:.3g} s in {} {} on the {} queue (ranks {}); {}", channel_.transport().rank(),
-         static_cast<double>(channel_.limit().count()) * 1e-3, name_of(kind), Channel::describe(channel_.label()), name_of(channel_.lane()),
-         fmt::join(group_, ", "), who);
+    fail("rank {} waited {:.3g} s in {}; {}", channel_.transport().rank(), static_cast<double>(channel_.limit().count()) * 1e-3,
+         Channel::describe(channel_.lane(), kind, channel_.label(), group_), who);
 }
 
 }  // namespace convoy

@@ -86,7 +86,9 @@ void DeviceWatch::loop() {
         for (int lane = 0; lane < kLanes && late.empty(); ++lane) late = look(static_cast<Lane>(lane), Clock::now());
         const std::string where = at_work();
         lock.unlock();
-        if (const auto ended = transport_.failure()) return fail_with(std::make_exception_ptr(RunFailed(*ended)));
+        if (const auto ended = transport_.failure())
+            return fail_with(std::make_exception_ptr(
+                RunFailed(where.empty() ? *ended : fmt::format("{}; rank {} was{}", *ended, transport_.rank(), where.substr(1)))));
         const std::string trouble = looks % kLooksBetweenQuestions == 0 ? options_.trouble() : "";
         if (late.empty() && !trouble.empty()) late = fmt::format("rank {}{}: {}", transport_.rank(), where, trouble);
         if (!late.empty()) return fail_with(std::make_exception_ptr(Error(late)));

@@ -102,8 +102,10 @@ TEST_F(Watched, AnotherRanksFailureEndsIt) {
     const auto watch = watch_of(0, 20s);
     watch->expect(Lane::Gradient, reduction(0));
     gradient().begun = 1;
+    EXPECT_TRUE(soon([&] { return begun(0) == 1; }));
     world_.rank(2).fail_all("the disk is full");
-    EXPECT_EQ(failure_of(*watch), "rank 2 ended the run: the disk is full");
+    EXPECT_EQ(failure_of(*watch),
+              "rank 2 ended the run: the disk is full; rank 0 was in all_reduce of layer \"conv1\" on the gradient queue (ranks 0, 1, 2)");
     EXPECT_THROW(watch->check(), RunFailed);
 }
 

@@ -53,18 +53,32 @@ double timed(Communicator& communicator, const std::function<void(int)>& runner,
     return seconds;
 }
 
-// All ranks see the same times and so repeat equally often.
-double median_time(Communicator& communicator, const std::function<void(int)>& runner, int at_once,
-                   const CollectiveMeasureOptions& options) {
-    timed(communicator, runner, at_once);  // the first is paid for by memory and connections
-    std::vector<double> times;
-    double spent = 0;
-    while (times.size() < 3 || (spent < options.seconds_each && static_cast<int>(times.size()) < options.most_repetitions)) {
-        times.push_back(timed(communicator, runner, at_once));
-        spent += times.back() * at_once;
+// The median time of each. They take turns, so that no moment of a busy machine stands for one of them alone. All ranks see the same times and so repeat
+// equally often.
+std::vector<double> median_times(Communicator& communicator, const std::vector<std::function<void(int)>>& runners, int at_once,
+                                 const CollectiveMeasureOptions& options) {
+    for (const auto& runner : runners) timed(communicator, runner, at_once);  // the first is paid for by memory and connections
+    std::vector<std::vector<double>> times(runners.size());
+    std::vector<double> spent(runners.size(), 0);
+    const auto goes_on = [&](size_t i) {
+        return times[i].size() < 3 || (spent[i] < options.seconds_each && static_cast<int>(times[i].size()) < options.most_repetitions);
+    };
+    for (bool any = true; any;) {
+        any = false;
+        for (size_t i = 0; i < runners.size(); ++i) {
+            if (!goes_on(i)) continue;
+            times[i].push_back(timed(communicator, runners[i], at_once));
+            spent[i] += times[i].back() * at_once;
+            any = true;
+        }
     }
-    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-    return times[times.size() / 2];
+    std::vector<double> medians;
+    for (std::vector<double>& list : times) {
+        const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
+        std::nth_element(list.begin(), middle, list.end());
+        medians.push_back(*middle);
+    }
+    return medians;
 }
 
 // Of those asked for what the kind has.
@@ -87,10 +101,13 @@ std::vector<CollectiveTime> measure(Communicator& communicator, const Collective
         for (const int64_t bytes : options.bytes) {
             const Case problem(bytes, communicator.size());
             const int at_once = times_at_once(bytes);
-            for (const Algorithm algorithm : wanted(kind, options.algorithms)) {
-                const auto runner = carrier([&, kind, algorithm] { problem.run(communicator, kind, algorithm); });
-                const double seconds = median_time(communicator, runner, at_once, options);
-                times.push_back({kind, communicator.size(), communicator.one_node(), bytes, algorithm, seconds});
+            const std::vector<Algorithm> algorithms = wanted(kind, options.algorithms);
+            std::vector<std::function<void(int)>> runners;
+            for (const Algorithm algorithm : algorithms)
+                runners.push_back(carrier([&, kind, algorithm] { problem.run(communicator, kind, algorithm); }));
+            const std::vector<double> seconds = median_times(communicator, runners, at_once, options);
+            for (size_t i = 0; i < algorithms.size(); ++i) {
+                times.push_back({kind, communicator.size(), communicator.one_node(), bytes, algorithms[i], seconds[i]});
                 if (options.on_measured) options.on_measured(times.back());
             }
         }

@@ -2,6 +2,7 @@
 // where, and how to end the run; collectives are built on it (communicator.h), except those it does better itself (Port).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -15,6 +16,7 @@
 
 #include "base/error.h"
 #include "comm/collective.h"
+#include "comm/lane_work.h"
 #include "place/grid.h"
 
 namespace convoy {
@@ -80,6 +82,10 @@ class Transport {
     const std::string& name() const { return name_; }
     // The node of every rank, numbered from 0.
     const std::vector<int>& nodes() const { return nodes_; }
+    // What carries messages between nodes: "mpi" or "sockets"; the transport's name where there is one node, or one way.
+    virtual std::string between_nodes() const { return name_; }
+    // What this rank does on a lane, as channels and communicators note it.
+    LaneWork& work(Lane lane) { return work_[static_cast<size_t>(lane)]; }
 
     // Posts a message; the memory must stay until it is done. Messages with the same lane, peer and tag match in the order in which they were
     // posted; their sizes must be equal.
@@ -99,8 +105,12 @@ class Transport {
     virtual std::vector<std::optional<int64_t>> arrivals_of(GroupKey key, Lane lane, std::span<const Rank> ranks) = 0;
 
     // The transport's own collectives for a group that contains this rank. All ranks of the group must call it, groups in the same order
-    // on every rank and from one thread at a time (Communicators does so).
+    // on every rank and from one thread at a time (Communicators does so), the one that uses the service lane. Error names the ranks that do not come.
     virtual std::unique_ptr<Port> open(const std::vector<Rank>& group, Lane lane) = 0;
+
+    // The end of a run that went well: waits until all ranks have come here, because others may still be sending. Error names those that do not come; RunFailed as
+    // in wait. What a transport does at its own end, unless it was done before.
+    virtual void leave() {}
 
     // Ends the run: every wait of every rank ends with RunFailed, whose text names this rank and holds `why`. Under MPI this prints the text
     // and ends all processes; it does not return. The first call counts.
@@ -115,6 +125,7 @@ class Transport {
     std::string name_;
     Rank rank_ = 0;
     std::vector<int> nodes_;
+    std::array<LaneWork, kLanes> work_;
 };
 
 }  // namespace convoy

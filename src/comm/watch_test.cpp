@@ -102,7 +102,13 @@ TEST(Watch, AFailureReachesEveryWait) {
                                                 library ? Algorithm::Library : Algorithm::Ring);
                     }
                 } catch (const RunFailed& e) {
-                    told += std::string(e.what()) == "rank 3 ended the run: the disk is full";
+                    const std::string where = transport.rank() == 4
+                                                  ? "a transfer between steps on the gradient queue (with rank 0)"
+                                                  : "all_reduce between steps on the gradient queue (ranks 0, 1, 2, 3, 4)";
+                    const std::string expected =
+                        fmt::format("rank 3 ended the run: the disk is full; rank {} was in {}", transport.rank(), where);
+                    EXPECT_EQ(e.what(), expected);
+                    told += e.what() == expected;
                 }
             });
             ADD_FAILURE() << "no error";

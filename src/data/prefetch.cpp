@@ -39,6 +39,7 @@ Prefetcher::Prefetcher(const Dataset& dataset, const BatchOrder& order, const Pr
       position_(options.start),
       end_epoch_(options.end_epoch),
       type_(options.type),
+      read_type_(options.type == DType::bf16 ? DType::f32 : options.type),
       workers_count_(options.workers) {
     const DatasetInfo& info = dataset.info();
     require(order.samples() == dataset.size(), "dataset \"{}\" has {} samples, but the order of its batches is for {}", info.name,
@@ -55,7 +56,7 @@ Prefetcher::Prefetcher(const Dataset& dataset, const BatchOrder& order, const Pr
         const auto tensor = [](const TensorPart& part, DType type) {
             return Tensor(join({static_cast<int64_t>(part.rows.size())}, part.box.shape), type);
         };
-        return Batch{.input = tensor(layout.part.input, type_), .target = tensor(layout.part.target, target_type(info, type_))};
+        return Batch{.input = tensor(layout.part.input, type_), .target = tensor(layout.part.target, target_type(info, read_type_))};
     };
     for (int i = 0; i < options.depth; ++i) {
         Slot& added = ring_.emplace_back();
@@ -95,19 +96,25 @@ void Prefetcher::begin_batch() {
     ++begun_;
 }
 
-void Prefetcher::read_rows(Slot& from, int64_t first, int64_t end, Scratch* scratch) {
+void Prefetcher::read_rows(Slot& from, int64_t first, int64_t end, Desk& desk) {
     const BatchPart& part = from.layout->part;
-    SampleOut out{.type = type_, .input_box = part.input.box, .target_box = part.target.box};
-    const int64_t input_bytes = numel(out.input_box.shape) * size_of(type_);
+    SampleOut out{.type = read_type_, .input_box = part.input.box, .target_box = part.target.box};
+    const int64_t input_elements = numel(out.input_box.shape), input_bytes = input_elements * size_of(type_);
     const int64_t target_bytes = numel(out.target_box.shape) * size_of(from.batch->target.dtype());
+    const bool rounds = type_ != read_type_;
     int64_t bytes = 0, at = first, failed = -1;
     std::exception_ptr error;
     try {
+        if (!desk.scratch) desk.scratch = dataset_.make_scratch();
+        if (rounds) desk.input.resize(static_cast<size_t>(input_elements));
         for (; at < end; ++at) {
             const Row& row = from.layout->rows[static_cast<size_t>(at)];
-            out.input = row.input < 0 ? nullptr : from.batch->input.data() + row.input * input_bytes;
+            std::byte* const input = row.input < 0 ? nullptr : from.batch->input.data() + row.input * input_bytes;
+            out.input = input && rounds ? reinterpret_cast<std::byte*>(desk.input.data()) : input;
             out.target = row.target < 0 ? nullptr : from.batch->target.data() + row.target * target_bytes;
-            bytes += dataset_.read_sample({from.samples[static_cast<size_t>(row.row)], from.batch->position.epoch}, out, scratch);
+            bytes +=
+                dataset_.read_sample({from.samples[static_cast<size_t>(row.row)], from.batch->position.epoch}, out, desk.scratch.get());
+            if (input && rounds) round_to_bf16(desk.input.data(), reinterpret_cast<uint16_t*>(input), input_elements);
         }
     } catch (...) {
         error = std::current_exception();
@@ -125,7 +132,7 @@ void Prefetcher::read_rows(Slot& from, int64_t first, int64_t end, Scratch* scra
 }
 
 void Prefetcher::work() {
-    std::unique_ptr<Scratch> scratch;
+    Desk desk;
     std::unique_lock lock(mutex_);
     const auto has_rows = [&] { return begun_ > 0 && slot(begun_ - 1).given < slot(begun_ - 1).rows(); };
     const auto no_more = [&] { return stop_ || ((broken_ || position_.epoch >= end_epoch_) && !has_rows()); };
@@ -149,11 +156,19 @@ void Prefetcher::work() {
         from.given = std::min(from.rows(), workers_count_ == 1 ? from.rows() : first + piece);
         const int64_t end = from.given;
         lock.unlock();
-        if (!scratch) scratch = dataset_.make_scratch();
-        read_rows(from, first, end, scratch.get());
+        read_rows(from, first, end, desk);
         lock.lock();
     }
     filled_.notify_one();
+}
+
+std::vector<std::span<std::byte>> Prefetcher::memory() {
+    std::vector<std::span<std::byte>> list;
+    for (Slot& slot : ring_)
+        for (Batch* batch : {&slot.full, &slot.last})
+            for (Tensor* tensor : {&batch->input, &batch->target})
+                if (tensor->bytes() > 0) list.emplace_back(tensor->data(), static_cast<size_t>(tensor->bytes()));
+    return list;
 }
 
 const Batch* Prefetcher::next() {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct Batch {
 };
 
 struct PrefetchOptions {
-    DType type = DType::f32;                                  // of the input: f32 or f64
+    DType type = DType::f32;                                  // of the input: f32, f64, or bf16, to which the workers round
     int depth = 3;                                            // batches in the ring, the one in use included; at least 2
     int workers = 1;                                          // threads
     BatchPosition start;                                      // the first batch, so that a run can go on where another stopped
@@ -58,6 +59,9 @@ class Prefetcher {
     // The next batch, waiting for it if need be; null after the last one. It is the caller's until the next call of `next`. What the
     // reading threw is thrown here, in its place in the order, and at every later call. For one consumer.
     const Batch* next();
+
+    // The memory of all inputs and targets, which stays where it is as long as the prefetcher lives.
+    std::vector<std::span<std::byte>> memory();
 
     // How long `next` has waited, all calls together.
     double waited_seconds() const { return waited_seconds_; }
@@ -88,13 +92,18 @@ class Prefetcher {
     Slot& slot(int64_t batch) { return ring_[static_cast<size_t>(batch) % ring_.size()]; }
     bool may_begin() const;
     void begin_batch();
-    void read_rows(Slot& slot, int64_t first, int64_t end, Scratch* scratch);
+    // What a worker has for itself.
+    struct Desk {
+        std::unique_ptr<Scratch> scratch;
+        std::vector<float> input;  // of a sample, before it is rounded
+    };
+    void read_rows(Slot& slot, int64_t first, int64_t end, Desk& desk);
 
     const Dataset& dataset_;
     BatchOrder order_;
     BatchPosition position_;  // of the next batch to begin
     const int64_t end_epoch_;
-    const DType type_;
+    const DType type_, read_type_;  // of the batches, and in which samples are read
     const int workers_count_;
     Layout full_, last_;
     double waited_seconds_ = 0;

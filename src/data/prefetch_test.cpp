@@ -1,5 +1,6 @@
 #include "data/prefetch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 
@@ -66,6 +67,53 @@ TEST(Prefetch, GoesOnWhereAnotherStopped) {
         EXPECT_EQ(a->position, b->position);
         EXPECT_EQ(labels(*a), labels(*b));
     }
+}
+
+// The number of a sample and a seventh, which bf16 cannot hold.
+class Fractions final : public Dataset {
+  public:
+    const DatasetInfo& info() const override { return info_; }
+    int64_t size() const override { return 300; }
+    int64_t read_sample(SampleId id, const SampleOut& out, Scratch*) const override {
+        EXPECT_EQ(out.type, DType::f32);
+        if (out.input) {
+            auto* const x = reinterpret_cast<float*>(out.input);
+            for (int64_t i = 0; i < numel(out.input_box.shape); ++i) x[i] = static_cast<float>(id.index + i) + 1.0f / 7;
+        }
+        if (out.target) *reinterpret_cast<float*>(out.target) = static_cast<float>(id.index) + 1.0f / 7;
+        return 4;
+    }
+
+  private:
+    DatasetInfo info_{"fractions", {5}, TargetKind::Regression, {1}, 0};
+};
+
+TEST(Prefetch, WorkersRoundInputs) {
+    const Fractions data;
+    const BatchOrder order(300, 32, 3, true);
+    for (const int workers : {1, 4}) {
+        Prefetcher plain(data, order, {.workers = workers, .end_epoch = 1}),
+            rounded(data, order, {.type = DType::bf16, .workers = workers, .end_epoch = 1});
+        while (const Batch* a = plain.next()) {
+            const Batch* b = rounded.next();
+            ASSERT_NE(b, nullptr);
+            EXPECT_EQ(b->input, a->input.to(DType::bf16));
+            EXPECT_EQ(b->target, a->target);
+        }
+        EXPECT_EQ(rounded.next(), nullptr);
+    }
+}
+
+TEST(Prefetch, TellsItsMemory) {
+    const Numbers data(23);
+    const BatchOrder order(23, 5, 9, true);
+    Prefetcher prefetcher(data, order, {.depth = 3, .end_epoch = 1});
+    const auto memory = prefetcher.memory();
+    EXPECT_EQ(memory.size(), 3u * 4);  // inputs and targets of whole batches and of the last one
+    while (const Batch* batch = prefetcher.next())
+        EXPECT_TRUE(std::any_of(memory.begin(), memory.end(), [&](auto bytes) {
+            return bytes.data() == batch->input.data() && static_cast<int64_t>(bytes.size()) == batch->input.bytes();
+        }));
 }
 
 TEST(Prefetch, ABatchStaysUntilTheNextIsAsked) {

@@ -310,8 +310,9 @@ bool Executor::start(const StepContext& context) {
     return finite;
 }
 
-bool Executor::run(const StepContext& context) {
+bool Executor::run(const StepContext& context, const std::function<void()>& meanwhile) {
     const bool finite = start(context);
+    if (finite && meanwhile && !backend_.on_host()) meanwhile();
     if (finite) backend_.synchronize();
     if (devices_) devices_->check();
     return finite;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ class Executor : private Pending {
 
     // Copies a tensor into an input. Bug when its shape or type is not the input's.
     void set_input(SlotId slot, const Tensor& tensor);
+    // A way to send an input ahead, while a step runs; nothing where set_input is as good.
+    std::unique_ptr<Intake> intake(SlotId slot) const { return backend_.intake(operand(slot)); }
     // Gives an input by name as a whole: every form of it takes its part. Nothing happens on a rank that reads none of it.
     void set_whole_input(std::string_view name, const Tensor& whole);
     // Copies a slot (an output) into `tensor`, which has its shape and type.
@@ -45,9 +48,10 @@ class Executor : private Pending {
     // For measurements; the same on all ranks.
     void set_traffic_mode(TrafficMode mode);
 
-    // Runs one step. What the program carries runs in the next one, or when somebody looks at the state. False when the watched scalar was not finite; nothing after it
-    // was executed then, and all of the step before was.
-    bool run(const StepContext& context);
+    // Runs one step. What the program carries runs in the next one, or when somebody looks at the state. False when the watched scalar was not finite; nothing
+    // after it was executed then, and all of the step before was. `meanwhile` runs on the host while a device is at work, before it is waited for; on the host
+    // itself, and when the scalar was not finite, not at all.
+    bool run(const StepContext& context, const std::function<void()>& meanwhile = nullptr);
     // The same, but a device may still be at work when it returns; whatever reads or writes a slot waits for it.
     bool start(const StepContext& context);
     // Like run, carries nothing, and writes down when every instruction ran. A device waits after each, so the times are those of a step without overlap there.

@@ -3,7 +3,6 @@
 #include <random>
 
 #include "comm/thread_world.h"
-#include "exec/session.h"
 #include "program/plan_spec.h"
 
 namespace convoy {
@@ -44,19 +43,25 @@ Truth one_process(const Graph& graph, const Feeds& feeds, int steps) {
     return truth;
 }
 
-Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, int steps) {
+void on_ranks(const Graph& graph, const Plan& plan, const Feeds& feeds, int steps, const ShowRank& show) {
     ThreadWorld world(ranks_of(plan));
-    std::vector<Worst> worst(static_cast<size_t>(world.size()));
     run_ranks(world, [&](Transport& transport) {
         Link link(transport, std::chrono::seconds(60));
         Session session({.dtype = DType::f64, .seed = 5, .plan = plan, .link = &link});
         const auto executor = session.load(graph);
         for (const auto& [name, tensor] : feeds) executor->set_whole_input(name, tensor);
         for (int s = 0; s < steps; ++s) executor->run({5, static_cast<uint32_t>(s)});
-        Worst& mine = worst[static_cast<size_t>(transport.rank())];
-        for (const auto& [name, slot] : executor->program().outputs) {
-            const TensorDesc& desc = executor->program().slot(slot).desc;
-            mine.see(relative_error(executor->read(slot), part_of(truth.outputs.at(name), {desc.origin, desc.shape}), 1e-3), name);
+        show(transport.rank(), *executor, session);
+    });
+}
+
+Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, int steps) {
+    std::vector<Worst> worst(static_cast<size_t>(ranks_of(plan)));
+    on_ranks(graph, plan, feeds, steps, [&](Rank rank, Executor& executor, Session& session) {
+        Worst& mine = worst[static_cast<size_t>(rank)];
+        for (const auto& [name, slot] : executor.program().outputs) {
+            const TensorDesc& desc = executor.program().slot(slot).desc;
+            mine.see(relative_error(executor.read(slot), part_of(truth.outputs.at(name), {desc.origin, desc.shape}), 1e-3), name);
         }
         for (const auto& spec : session.state().specs())
             mine.see(relative_error(session.state().read(spec.name), truth.states.at(spec.name), 1e-3), spec.name);

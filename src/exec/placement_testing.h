@@ -1,9 +1,11 @@
 // One process against many ranks, for tests: the same graph, the same inputs, in float64.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
+#include "exec/session.h"
 #include "model/graph.h"
 #include "program/plan.h"
 #include "tensor/tensor.h"
@@ -30,7 +32,11 @@ struct Worst {
     }
 };
 
-// Runs the plan with ranks that are threads, and compares every rank's part of every output, and every state.
+// Runs the plan with ranks that are threads; each shows its executor and session when its steps are over. State is read by all ranks together.
+using ShowRank = std::function<void(Rank, Executor&, Session&)>;
+void on_ranks(const Graph& graph, const Plan& plan, const Feeds& feeds, int steps, const ShowRank& show);
+
+// Runs the plan so, and compares every rank's part of every output, and every state.
 Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, int steps);
 
 }  // namespace convoy

@@ -160,6 +160,7 @@ class Findings {
   public:
     void add(const Deviation& d) {
         ++compared_;
+        largest_ = std::max(largest_, d.error);
         keep(d);
     }
 
@@ -170,9 +171,10 @@ class Findings {
         for (Rank r = 0; r < (link ? link->size() : 1); ++r) {
             const Json json = Json::parse(share_text(link, r, to_json().dump()));
             compared += json.at("compared").get<int64_t>();
+            all.largest_ = std::max(all.largest_, json.at("largest").get<double>());
             for (const Json& d : json.at("layers")) all.keep(from_json(d));
         }
-        PlanCheck result{.layers = {}, .compared = compared};
+        PlanCheck result{.layers = {}, .compared = compared, .largest = all.largest_};
         for (const auto& [layer, d] : all.worst_) result.layers.push_back(d);
         std::stable_sort(result.layers.begin(), result.layers.end(),
                          [](const Deviation& a, const Deviation& b) { return a.severity() > b.severity(); });
@@ -186,16 +188,17 @@ class Findings {
     }
 
     // JSON has no infinity: an error that is none is written as the largest number.
+    static double finite(double error) { return std::min(error, std::numeric_limits<double>::max()); }
     Json to_json() const {
         Json layers = Json::array();
-        for (const auto& [layer, d] : worst_)
-            layers.push_back({layer, d.what, std::min(d.error, std::numeric_limits<double>::max()), d.limit, d.rank, d.step});
-        return {{"layers", layers}, {"compared", compared_}};
+        for (const auto& [layer, d] : worst_) layers.push_back({layer, d.what, finite(d.error), d.limit, d.rank, d.step});
+        return {{"layers", layers}, {"compared", compared_}, {"largest", finite(largest_)}};
     }
     static Deviation from_json(const Json& json) { return {json[0], json[1], json[2], json[3], json[4], json[5]}; }
 
     std::map<std::string, Deviation> worst_;
     int64_t compared_ = 0;
+    double largest_ = 0;
 };
 
 class Checking {

@@ -1,6 +1,7 @@
 #include "exec/session.h"
 
 #include "base/error.h"
+#include "kernels/device_memory.h"
 
 namespace convoy {
 
@@ -37,8 +38,26 @@ Program Session::compile(const Graph& graph) const {
                             .carry = options_.carry});
 }
 
+// A device that is too small says by how much before anything is put there.
+void Session::require_room(const Program& program) const {
+    const auto* const device = dynamic_cast<const HasDeviceMemory*>(backend_.get());
+    if (!device) return;
+    int64_t states = 0;
+    for (const StateBinding& binding : program.states)
+        if (!state_.contains(binding.spec.name)) states += binding.bytes;
+    const DeviceMemoryUse use = device->memory_use();
+    const int64_t available = use.total - use.in_use, needed = states + program.memory.arena_bytes;
+    const auto gb = [](int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+    require(needed <= available,
+            "the GPU has {:.2f} GB free, but {:.2f} GB are needed, {:.2f} GB for a step and {:.2f} GB for parameters and what belongs to "
+            "them: {:.2f} GB "
+            "too little. A smaller batch or more micro-batches need less",
+            gb(available), gb(needed), gb(program.memory.arena_bytes), gb(states), gb(needed - available));
+}
+
 std::unique_ptr<Executor> Session::load(const Graph& graph) {
     Program program = compile(graph);
+    require_room(program);
     if (!first_) first_ = std::make_unique<Program>(program);
     state_.bind(program, options_.seed);
     return std::make_unique<Executor>(std::move(program), *backend_, state_, options_.link);

@@ -38,6 +38,8 @@ class Session {
     std::unique_ptr<Executor> load(const Graph& graph);
 
   private:
+    void require_room(const Program& program) const;
+
     SessionOptions options_;
     std::unique_ptr<Backend> backend_;
     State state_;

@@ -53,6 +53,25 @@ class Memory {
     virtual void fill(uint8_t byte) = 0;
 };
 
+// A way into an operand for what the next step is to find there, which may be sent while a step runs.
+class Intake {
+  public:
+    virtual ~Intake() = default;
+    // Host memory of the operand's size to send from, plain; waits until what was sent from it before has left.
+    virtual std::span<std::byte> memory() = 0;
+    // Starts sending the whole operand, plain, from `memory()` or elsewhere, beside the kernels that run. Memory of elsewhere whose pages are locked must
+    // stay as it is until kernels that were started behind the next `take` have run; other memory may be changed at once.
+    virtual void send(std::span<const std::byte> src) = 0;
+    // Puts what was sent last into the operand, behind kernels that were started before and ahead of those that come.
+    virtual void take() = 0;
+};
+
+// Host memory that a device reads by itself, for as long as this lives.
+class PageLock {
+  public:
+    virtual ~PageLock() = default;
+};
+
 // Energy since some moment in the past: two readings make a difference.
 struct Energy {
     std::optional<double> joules;
@@ -70,6 +89,10 @@ class Backend {
     // Between host tensors (plain) and operands; both wait until the copy is done. Types must agree.
     virtual void upload(const Tensor& src, const Operand& dst) = 0;
     virtual void download(const Operand& src, Tensor& dst) = 0;
+    // A way to send what an operand is to hold while kernels run; nothing where the host's memory is this backend's, or `upload` is as good.
+    virtual std::unique_ptr<Intake> intake(const Operand&) { return nullptr; }
+    // Lets the device read this memory by itself; nothing where that is of no use or cannot be done.
+    virtual std::unique_ptr<PageLock> lock_pages(std::span<std::byte>) { return nullptr; }
     // Waits until everything that was started has finished.
     virtual void synchronize() = 0;
     // Whether the host can read and write this backend's memory. If not, kernels run beside the host: run() only starts them, in order.
@@ -91,8 +114,9 @@ struct BackendOptions {
 std::unique_ptr<Backend> make_backend(const std::string& name, const BackendOptions& options);
 
 struct DeviceStatus {
-    std::string name;    // "NVIDIA H200, 139.8 GiB"
-    std::string bus_id;  // "00000000:18:00.0"
+    std::string name;        // "NVIDIA H200, 139.8 GiB"
+    std::string bus_id;      // "00000000:18:00.0"
+    std::string fault = {};  // why the backend cannot use it; empty: it can
 };
 
 // What each known backend says of itself here: "ready", or why it is not.
@@ -100,7 +124,9 @@ struct BackendStatus {
     std::string name;
     bool ready;
     std::string detail;
+    std::vector<DType> types = {};           // that it computes in; none when this build lacks it
     std::vector<DeviceStatus> devices = {};  // GPUs, by number; none on the host
+    bool faulty = false;                     // what it is made for is here, but it cannot use it
 };
 std::vector<BackendStatus> backend_statuses();
 

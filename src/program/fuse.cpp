@@ -241,24 +241,29 @@ class Fusing {
         }
     }
 
-    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there; those of late gradients by themselves. One of
-    // many elements takes long enough by itself.
+    // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there; those of small tensors in larger groups,
+    // which together hold back no more than a single update may; those of late gradients by themselves. One of many elements takes long enough by itself.
     void fuse_updates() {
-        constexpr size_t kMost = 32;
+        constexpr size_t kMost = 32, kMostSmall = 256;
         constexpr int64_t kMany = 4 << 20;
         std::vector<NodeIndex> group;
+        int64_t held = 0;  // elements of the group
         const auto close = [&] {
             if (group.size() > 1) merge_updates(group);
             group.clear();
+            held = 0;
         };
         for (NodeIndex n = 0; n < graph_.nodes.size(); ++n) {
-            if (gone_[n] || !single<UpdateOp>(node(n)) || numel(graph_.values[static_cast<size_t>(node(n).inputs[0])].desc.shape) >= kMany)
-                continue;
+            if (gone_[n] || !single<UpdateOp>(node(n))) continue;
+            const int64_t elements = numel(graph_.values[static_cast<size_t>(node(n).inputs[0])].desc.shape);
+            if (elements >= kMany) continue;
             const auto unlike = [&](NodeIndex m) {
                 return *single<UpdateOp>(node(m)) != *single<UpdateOp>(node(n)) || waits_late(node(m)) != waits_late(node(n));
             };
-            if (group.size() == kMost || (!group.empty() && unlike(group[0]))) close();
+            const size_t most = held + elements < kMany ? kMostSmall : kMost;
+            if (group.size() >= most || (!group.empty() && unlike(group[0]))) close();
             group.push_back(n);
+            held += elements;
         }
         close();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "program/key.h"
 
 namespace convoy {
@@ -33,8 +34,23 @@ std::vector<Candidate> LimitedTarget::candidates(const Problem& problem) const {
         fail("{} cannot compute {} with {} bytes of workspace and {} numerics; the least it needs is {} bytes", name(), key,
              limits_.workspace_bytes, name_of(limits_.numerics), least);
     }
+    if (!some.empty()) warn_if_much_slower(key, some, all);
     known_.emplace(key, Known{problem, some});
     return some;
+}
+
+void LimitedTarget::warn_if_much_slower(const std::string& key, const std::vector<Candidate>& some,
+                                        const std::vector<Candidate>& all) const {
+    constexpr double kMuch = 8;
+    const auto sooner = [](const Candidate& a, const Candidate& b) { return a.seconds < b.seconds; };
+    const Candidate &left = *std::min_element(some.begin(), some.end(), sooner), &best = *std::min_element(all.begin(), all.end(), sooner);
+    if (left.seconds <= kMuch * best.seconds) return;
+    const std::string workspace = limits_.workspace_bytes == Limits{}.workspace_bytes ? "any" : std::to_string(limits_.workspace_bytes);
+    warn_once(
+        "limits of " + name(),
+        "with {} numerics and {} bytes of workspace some of this is much slower on {}: {} by {} instead of {}, estimated at {:.0f} times "
+        "the time",
+        name_of(limits_.numerics), workspace, name(), key, left.algorithm, best.algorithm, left.seconds / best.seconds);
 }
 
 }  // namespace convoy

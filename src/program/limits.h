@@ -24,7 +24,7 @@ Numerics numerics_named(std::string_view name);
 
 bool within(const Candidate& candidate, const Limits& limits);
 
-// Offers those of a target's candidates that are within the limits, and remembers them: a compilation asks for the same problem many times. The target must outlive it.
+// Offers those of a target's candidates that are within the limits, warns where that costs much time, and remembers them: a compilation asks for the same problem many times. The target must outlive it.
 // Not for several threads at once.
 class LimitedTarget : public Target {
   public:
@@ -39,6 +39,8 @@ class LimitedTarget : public Target {
     bool on_host() const override { return target_.on_host(); }
 
   private:
+    void warn_if_much_slower(const std::string& key, const std::vector<Candidate>& some, const std::vector<Candidate>& all) const;
+
     struct Known {
         Problem problem;
         std::vector<Candidate> candidates;

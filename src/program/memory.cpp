@@ -191,16 +191,24 @@ class MemoryPlanner {
         }
     }
 
-    // What every instruction waits for on other queues, and for traffic when it is surely over.
+    // What every instruction waits for on other queues, and for traffic when it is surely over. Who writes a state's next version into its memory waits for the
+    // traffic that sends the old one.
     void find_waits() {
-        std::vector<int> maker(graph_.values.size(), kNone);  // of each root: the traffic that wrote it
+        std::vector<int> maker(graph_.values.size(), kNone);          // of each root: the traffic that wrote it
+        std::vector<std::vector<int>> senders(graph_.states.size());  // of each state: the traffic that reads it
         for (int at = 0; at < count(); ++at) {
             std::vector<int> waits;
-            for (const int v : node(at).inputs) {
-                const int by = maker[static_cast<size_t>(root(v))];
+            const auto wait = [&](int by) {
                 if (by != kNone && node(by).queue != node(at).queue && std::find(waits.begin(), waits.end(), by) == waits.end())
                     waits.push_back(by);
-            }
+            };
+            for (const int v : node(at).inputs) wait(maker[static_cast<size_t>(root(v))]);
+            for (const int v : node(at).outputs)
+                if (const int state = value(v).state; state != kNone)
+                    for (const int by : senders[static_cast<size_t>(state)]) wait(by);
+            for (const int v : node(at).inputs)
+                if (const int state = value(root(v)).state; node(at).traffic && state != kNone)
+                    senders[static_cast<size_t>(state)].push_back(at);
             for (const int v : node(at).outputs) maker[static_cast<size_t>(root(v))] = node(at).traffic ? at : kNone;
             waits_.push_back(std::move(waits));
         }

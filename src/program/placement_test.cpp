@@ -111,6 +111,71 @@ TEST(PlanSpec, LayersThatCannotFollowAreListed) {
     EXPECT_EQ(tall.unfollowed[0].layer, "fc");
 }
 
+// With filters split by a method that gathers the input, an input of fewer channels than ranks is replicated.
+TEST(PlanSpec, AnInputOfFewChannelsIsListed) {
+    const UniformPlan uniform = plan_from_spec("channel:4@y", 0, graph_of());
+    ASSERT_EQ(uniform.unfollowed.size(), 1u);
+    EXPECT_EQ(uniform.unfollowed[0].layer, "conv1");
+    EXPECT_EQ(uniform.unfollowed[0].axis, "channel");
+    EXPECT_EQ(uniform.unfollowed[0].reason, "3 input channels on 4 ranks");
+    EXPECT_EQ(layer_plan(uniform.plan, "conv1").input[0], AxisPlacement{});
+    EXPECT_EQ(layer_plan(uniform.plan, "conv1").weight[0], (AxisPlacement{AxisPlacement::Kind::Split, 0}));
+    EXPECT_TRUE(plan_from_spec("channel:2@y", 0, graph_of()).unfollowed.empty());
+}
+
+// conv1, then layers of 4 groups, depthwise, and of 2, then conv2; all sizes divide.
+Graph grouped_graph() {
+    Builder b(Mode::Training);
+    ValueId x = b.conv("conv1", b.input({4, 8, 8, 8}), {.filters = 16, .kernel = {3, 3}, .pad = {1, 1}, .bias = false});
+    for (const int64_t groups : {4, 16, 2})
+        x = b.conv("groups" + std::to_string(groups), b.relu("relu" + std::to_string(groups), x),
+                   {.filters = 16, .kernel = {3, 3}, .pad = {1, 1}, .groups = groups, .bias = false});
+    x = b.conv("conv2", x, {.filters = 8, .kernel = {1, 1}, .bias = false});
+    b.graph().add_output("out", b.flatten("flatten", b.adaptive_pool("gap", x, {1, 1})));
+    return training_graph({"grouped", b.take(), {{.output = "out"}}, 8}, {.rule = {.rule = Rule::Momentum}}, {});
+}
+
+int traffic_of(const PlacedGraph& placed, const std::string& layer) {
+    return static_cast<int>(std::count_if(placed.nodes.begin(), placed.nodes.end(), [&](const PlacedNode& n) {
+        return n.node == kNone && n.move.kind != Move::Kind::Slice && (n.layer == layer || n.layer == layer + ".weight");
+    }));
+}
+
+TEST(PlanSpec, GroupsAreSplitWithoutTrafficWhateverTheMethod) {
+    const Graph graph = grouped_graph();
+    for (const char* spec : {"channel:4@x", "channel:4@y", "channel:2,filter:2@w", "filter:2,channel:2@w"}) {
+        const UniformPlan uniform = plan_from_spec(spec, 0, graph);
+        const PlacedGraph placed = place(graph, uniform.plan);
+        for (const char* layer : {"groups4", "groups16"}) {
+            EXPECT_EQ(traffic_of(placed, layer), 0) << layer << " under " << spec;
+            for (const AxisPlacement& p : layer_plan(uniform.plan, layer).weight)
+                EXPECT_EQ(p, (AxisPlacement{AxisPlacement::Kind::Split, 0})) << layer << " under " << spec;
+        }
+        EXPECT_GT(traffic_of(placed, "conv2"), 0) << spec;
+        EXPECT_EQ(uniform.unfollowed.size(), 1u) << spec;
+        EXPECT_EQ(uniform.unfollowed[0].layer, "groups2") << spec;
+        EXPECT_EQ(uniform.unfollowed[0].reason, "2 groups on 4 ranks") << spec;
+    }
+    EXPECT_EQ(traffic_of(place(graph, plan_from_spec("channel:2@x", 0, graph).plan), "groups2"), 0);
+}
+
+// Too few groups for both axes, then for any: every axis that does nothing is listed.
+TEST(PlanSpec, AxesWithoutGroupsAreListed) {
+    const Graph graph = grouped_graph();
+    const auto axes_of = [&](const std::string& spec, const std::string& layer) {
+        std::vector<std::string> axes;
+        for (const Unfollowed& u : plan_from_spec(spec, 0, graph).unfollowed)
+            if (u.layer == layer) axes.push_back(u.axis);
+        std::sort(axes.begin(), axes.end());
+        return axes;
+    };
+    EXPECT_EQ(axes_of("channel:2,filter:4@w", "groups2"), std::vector<std::string>{"filter"});
+    EXPECT_EQ(axes_of("channel:4,filter:2@w", "groups2"), std::vector<std::string>{"channel"});
+    EXPECT_EQ(axes_of("channel:3,filter:3@w", "groups2"), (std::vector<std::string>{"channel", "filter"}));
+    for (const char* spec : {"channel:2,filter:4@w", "channel:4,filter:2@w", "channel:3,filter:3@w"})
+        EXPECT_NO_THROW(place(graph, plan_from_spec(spec, 0, graph).plan)) << spec;
+}
+
 // Its last layer has 6 outputs: on 8 ranks it is replicated, whatever the method.
 TEST(PlanSpec, FewFiltersAreReplicated) {
     for (const char* spec : {"channel:8@x", "channel:8@y", "channel:4,filter:2@w"}) {

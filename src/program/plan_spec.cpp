@@ -174,11 +174,12 @@ class LayerPlanner {
     // Grouped convolutions are split by groups, whatever the method: nothing travels then.
     bool grouped(size_t a) {
         if (groups_ == 1) return false;
-        if (fits(a, groups_, "groups")) {
-            entry_.input[a] = entry_.output[a] = split(1);
-            entry_.weight[a] = split(0);
-        }
+        if (fits(a, groups_, "groups")) by_group(a);
         return true;
+    }
+    void by_group(size_t a) {
+        entry_.input[a] = entry_.output[a] = split(1);
+        entry_.weight[a] = split(0);
     }
 
     void stationary_x(size_t a) {
@@ -190,7 +191,7 @@ class LayerPlanner {
     }
     void stationary_y(size_t a) {
         if (grouped(a) || !fits(a, y_[1], "filters")) return;
-        if (x_[1] >= parts(a)) entry_.input[a] = split(1);
+        if (fits(a, x_[1], "input channels")) entry_.input[a] = split(1);
         by_filter(a);
     }
     // The input is replicated; weights and output are split by filters.
@@ -208,9 +209,13 @@ class LayerPlanner {
         }
         if (swapped) std::swap(c, f);
         const int64_t all = parts(c) * parts(f);
-        if (groups_ > 1 || x_[1] < all || y_[1] < all) {
-            cannot(c, groups_ > 1 ? "it is grouped" : fmt::format("{} channels and {} filters on {} ranks", x_[1], y_[1], all));
-            if (groups_ == 1 && y_[1] >= parts(f)) by_filter(f);
+        if (groups_ > 1) {
+            grouped_by_both(c, f);
+            return false;
+        }
+        if (x_[1] < all || y_[1] < all) {
+            cannot(c, fmt::format("{} channels and {} filters on {} ranks", x_[1], y_[1], all));
+            stationary_y(f);
             return false;
         }
         entry_.input[c] = entry_.input[f] = split(1);
@@ -218,6 +223,19 @@ class LayerPlanner {
         entry_.weight[f] = split(out_dim_);
         entry_.output[c] = entry_.output[f] = split(1);
         return true;
+    }
+
+    // By one axis alone where the groups do not suffice for both.
+    void grouped_by_both(size_t c, size_t f) {
+        const int64_t all = parts(c) * parts(f);
+        if (groups_ >= all) {
+            by_group(c);
+            by_group(f);
+            return;
+        }
+        if (groups_ < parts(c)) std::swap(c, f);
+        grouped(c);
+        cannot(f, fmt::format("{} groups on {} ranks", groups_, all));
     }
 
     const Node& node_;

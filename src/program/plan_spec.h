@@ -5,6 +5,7 @@
 //     channel:P@x                     weights split by input channels, the output is summed (stationary-x)
 //     channel:P@y                     weights split by filters, the input is gathered (stationary-y)
 //     channel:A,filter:B@w            both (stationary-w)
+//                                     grouped convolutions are split by groups instead, whatever the method
 //     data, spatial, hybrid-fc, zero  presets for a number of ranks
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace convoy {
 
-// A layer that could not follow a uniform plan along an axis, and is replicated there.
+// A layer that could not follow a uniform plan along an axis: it, or a tensor of it, is replicated there.
 struct Unfollowed {
     std::string layer, axis, reason;
 };

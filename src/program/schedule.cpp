@@ -77,17 +77,14 @@ class Scheduling {
             const bool traffic = is_gradient_queue(node(n).queue);
             delayed[n] = traffic || std::any_of(node(n).inputs.begin(), node(n).inputs.end(), waits_for_traffic);
             if (delayed[n] && !traffic) continue;
+            // For traffic it waits no sooner than the backward pass does: behind what runs meanwhile.
+            const auto over = [&](size_t m) { return ready[m] + (node(m).traffic ? 1 : 0); };
             size_t at = 0;
-            for (const int v : node(n).inputs) {
-                const int p = producer_[static_cast<size_t>(v)];
-                if (p == kNone) continue;
-                // Of traffic it waits for no sooner than the backward pass does: behind what runs meanwhile.
-                const size_t behind = node(static_cast<size_t>(p)).traffic ? 1 : 0;
-                at = std::max(at, ready[static_cast<size_t>(p)] + behind);
-            }
+            for (const int v : node(n).inputs)
+                if (const int p = producer_[static_cast<size_t>(v)]; p != kNone) at = std::max(at, over(static_cast<size_t>(p)));
             for (const int s : overwrites_[n])
                 for (const size_t r : readers_[static_cast<size_t>(s)])
-                    if (r != n) at = std::max(at, r < n ? ready[r] : 2 * n);
+                    if (r != n) at = std::max(at, r < n ? over(r) : 2 * n);
             ready[n] = at;
         }
         std::vector<size_t> order(count_);

@@ -84,8 +84,10 @@ void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
 Buffer::Buffer(int64_t bytes) : bytes_(bytes) {
     constexpr size_t kLargePage = size_t{2} << 20;
     const auto wanted = static_cast<size_t>(bytes);
-    const size_t alignment = wanted >= 2 * kLargePage ? kLargePage : kAlignment;
-    const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
+    // What is larger than a few pages shares none with other memory, so that they can be locked.
+    constexpr size_t kPage = 4096;
+    const size_t alignment = wanted >= 2 * kLargePage ? kLargePage : wanted >= 16 * kPage ? kPage : kAlignment;
+    const size_t unit = std::min(alignment, kPage), rounded = (wanted + unit - 1) / unit * unit;
     void* memory = nullptr;
     require(::posix_memalign(&memory, alignment, rounded ? rounded : kAlignment) == 0, "out of memory: {} bytes were wanted at once",
             bytes);
@@ -116,6 +118,10 @@ Tensor Tensor::to(DType type) const {
     }
     if (dtype_ == DType::f32 && type == DType::f64) {
         std::copy_n(as<float>().data(), numel(), result.as<double>().data());
+        return result;
+    }
+    if (dtype_ == DType::f32 && type == DType::bf16) {
+        round_to_bf16(as<float>().data(), reinterpret_cast<uint16_t*>(result.data()), numel());
         return result;
     }
     for (int64_t i = 0; i < numel(); ++i) {
@@ -167,6 +173,10 @@ void put_part(Tensor& tensor, const Box& box, const Tensor& part) {
     for_each_row(tensor, box, [&](int64_t at, int64_t from, int64_t bytes) {
         std::memcpy(tensor.data() + at, part.data() + from, static_cast<size_t>(bytes));
     });
+}
+
+void round_to_bf16(const float* src, uint16_t* dst, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) dst[i] = to_bf16(src[i]);
 }
 
 double element(const Tensor& tensor, int64_t index) { return load(tensor.data(), tensor.dtype(), index); }

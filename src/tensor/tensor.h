@@ -75,6 +75,8 @@ class Tensor {
 Tensor part_of(const Tensor& tensor, const Box& box);
 void put_part(Tensor& tensor, const Box& box, const Tensor& part);
 
+// Rounds to the nearest, ties to even.
+void round_to_bf16(const float* src, uint16_t* dst, int64_t count);
 // One element as a double, whatever the type.
 double element(const Tensor& tensor, int64_t index);
 // ||a - b|| / max(||b||, floor), in double precision; NaN anywhere gives NaN. Bug when the shapes differ.

@@ -45,7 +45,7 @@ Evaluator::Evaluator(Session& session, const Dataset& dataset, const TrainConfig
 
 std::optional<EvalResult> Evaluator::run(const std::atomic<bool>* stop) {
     const auto begin = std::chrono::steady_clock::now();
-    PrefetchOptions reading{.type = data_type_for(session_.options().dtype), .workers = workers_, .end_epoch = 1, .full = full_->part()};
+    PrefetchOptions reading{.type = full_->input_type(), .workers = workers_, .end_epoch = 1, .full = full_->part()};
     if (last_) reading.last = last_->part();
     Prefetcher batches(dataset_, order_, reading);
     const StepContext context{.seed = session_.options().seed};

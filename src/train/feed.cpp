@@ -1,7 +1,6 @@
 #include "train/feed.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -19,29 +18,21 @@ std::optional<SlotId> find(const std::vector<Binding>& bindings, std::string_vie
     return at == bindings.end() ? std::nullopt : std::optional<SlotId>(at->slot);
 }
 
-// Rounds to nearest, ties to even; what data hold is finite.
-void to_bf16(const float* src, uint16_t* dst, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-        const auto bits = std::bit_cast<uint32_t>(src[i]);
-        dst[i] = static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-    }
+// A box of `src` to a dense tensor of its shape. part_of and Tensor::to would allocate.
+void copy_part(const Tensor& src, const Box& box, std::byte* dst, DType type) {
+    CONVOY_CHECK(src.dtype() == type || (src.dtype() == DType::f32 && type == DType::bf16), "data of {} for a program of {}",
+                 name_of(src.dtype()), name_of(type));
+    for_each_run(src.shape(), box, [&](int64_t from, int64_t to, int64_t count) {
+        const std::byte* const in = src.data() + from * size_of(src.dtype());
+        std::byte* const out = dst + to * size_of(type);
+        if (src.dtype() == type)
+            std::memcpy(out, in, static_cast<size_t>(count * size_of(type)));
+        else
+            round_to_bf16(reinterpret_cast<const float*>(in), reinterpret_cast<uint16_t*>(out), count);
+    });
 }
 
-void convert(const Tensor& src, int64_t from, Tensor& dst, int64_t to, int64_t count) {
-    const std::byte* const in = src.data() + from * size_of(src.dtype());
-    std::byte* const out = dst.data() + to * size_of(dst.dtype());
-    if (src.dtype() == dst.dtype())
-        std::memcpy(out, in, static_cast<size_t>(count * size_of(dst.dtype())));
-    else
-        to_bf16(reinterpret_cast<const float*>(in), reinterpret_cast<uint16_t*>(out), count);
-}
-
-// A box of `src`. part_of and Tensor::to would allocate.
-void copy_part(const Tensor& src, const Box& box, Tensor& dst) {
-    CONVOY_CHECK(src.dtype() == dst.dtype() || (src.dtype() == DType::f32 && dst.dtype() == DType::bf16), "data of {} for a program of {}",
-                 name_of(src.dtype()), name_of(dst.dtype()));
-    for_each_run(src.shape(), box, [&](int64_t from, int64_t to, int64_t count) { convert(src, from, dst, to, count); });
-}
+std::span<const std::byte> bytes_of(const Tensor& tensor) { return {tensor.data(), static_cast<size_t>(tensor.bytes())}; }
 
 }  // namespace
 
@@ -50,6 +41,8 @@ BatchProgram::BatchProgram(Session& session, const Graph& graph, int64_t samples
     const Program& program = executor_->program();
     add_feeds("input", micro_batches, inputs_);
     add_feeds("target", micro_batches, targets_);
+    for (const auto* feeds : {&inputs_, &targets_})
+        for (const Feed& feed : *feeds) sends_ahead_ = sends_ahead_ || feed.intake;
     part_ = {part_of(inputs_), part_of(targets_)};
     for (const auto& [name, slot] : program.inputs)
         if (name == "hyper") hyper_.push_back(feed_of(slot));
@@ -73,9 +66,10 @@ void BatchProgram::add_feeds(std::string_view name, int micro_batches, std::vect
             const TensorDesc& desc = program.slot(slot).desc;
             CONVOY_CHECK(desc.global[0] == rows, "a program for {} samples in {} micro-batches has inputs of {}", samples_, micro_batches,
                          to_string(desc.global));
-            feeds.push_back(feed_of(slot));
-            feeds.back().box = {desc.origin, desc.shape};
-            feeds.back().box.origin[0] += m * rows;
+            Feed& feed =
+                feeds.emplace_back(Feed{.slot = slot, .staging = {}, .box = {desc.origin, desc.shape}, .intake = executor_->intake(slot)});
+            if (!feed.intake) feed.staging = executor_->tensor_for(slot);
+            feed.box.origin[0] += m * rows;
         }
 }
 
@@ -103,20 +97,60 @@ TensorPart BatchProgram::part_of(std::vector<Feed>& feeds) {
     return part;
 }
 
+DType BatchProgram::input_type() const {
+    const Program& program = executor_->program();
+    if (!inputs_.empty()) return program.slot(inputs_[0].slot).desc.dtype;
+    return program.dtype == DType::f64 ? DType::f64 : DType::f32;
+}
+
+bool BatchProgram::takes_whole(const Tensor& batch, const Feed& feed) const {
+    const TensorDesc& desc = executor_->program().slot(feed.slot).desc;
+    return batch.shape() == desc.shape && batch.dtype() == desc.dtype;
+}
+
+void BatchProgram::send(const Tensor& batch, std::vector<Feed>& feeds) {
+    for (Feed& feed : feeds) {
+        if (takes_whole(batch, feed)) {
+            feed.intake->send(bytes_of(batch));
+            continue;
+        }
+        const std::span<std::byte> memory = feed.intake->memory();
+        copy_part(batch, feed.box, memory.data(), executor_->program().slot(feed.slot).desc.dtype);
+        feed.intake->send(memory);
+    }
+}
+
+void BatchProgram::require_part(const Batch& batch) const {
+    CONVOY_CHECK(batch.count == samples_, "a batch of {} for a program of {}", batch.count, samples_);
+    const auto rows = [](const TensorPart& part) { return static_cast<int64_t>(part.rows.size()); };
+    CONVOY_CHECK(batch.input.shape()[0] == rows(part_.input) && batch.target.shape()[0] == rows(part_.target), "another part of a batch");
+}
+
+void BatchProgram::send(const Batch& batch) {
+    require_part(batch);
+    send(batch.input, inputs_);
+    send(batch.target, targets_);
+    sent_ = &batch;
+}
+
 void BatchProgram::set(const Tensor& batch, std::vector<Feed>& feeds) {
     for (Feed& feed : feeds) {
-        const bool whole = batch.shape() == feed.staging.shape() && batch.dtype() == feed.staging.dtype();
-        if (!whole) copy_part(batch, feed.box, feed.staging);
+        if (feed.intake) {
+            feed.intake->take();
+            continue;
+        }
+        const bool whole = takes_whole(batch, feed);
+        if (!whole) copy_part(batch, feed.box, feed.staging.data(), feed.staging.dtype());
         executor_->set_input(feed.slot, whole ? batch : feed.staging);
     }
 }
 
 void BatchProgram::set(const Batch& batch) {
-    CONVOY_CHECK(batch.count == samples_, "a batch of {} for a program of {}", batch.count, samples_);
-    const auto rows = [](const TensorPart& part) { return static_cast<int64_t>(part.rows.size()); };
-    CONVOY_CHECK(batch.input.shape()[0] == rows(part_.input) && batch.target.shape()[0] == rows(part_.target), "another part of a batch");
+    require_part(batch);
+    if (sends_ahead_ && sent_ != &batch) send(batch);
     set(batch.input, inputs_);
     set(batch.target, targets_);
+    sent_ = nullptr;
 }
 
 void BatchProgram::set_hyper(double lr, int64_t step) {
@@ -159,7 +193,5 @@ std::optional<std::string> first_non_finite(BatchProgram& program, const StepCon
 }
 
 int micro_batches_for(int64_t samples, int wanted) { return samples % wanted == 0 ? wanted : 1; }
-
-DType data_type_for(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 // of many says which part of the batch it needs, and is given that.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -24,12 +25,18 @@ class BatchProgram {
     const BatchPart& part() const { return part_; }
     Executor& executor() { return *executor_; }
 
-    // Takes a batch of samples() samples, of which part() was read, converting the floating type as needed.
+    // The type in which inputs are best read: as this program takes them.
+    DType input_type() const;
+    // Takes a batch of samples() samples, of which part() was read, converting the floating type as needed. It must stay as it is until the next run is over.
     void set(const Batch& batch);
+    // Whether a batch can be sent while a step runs.
+    bool sends_ahead() const { return sends_ahead_; }
+    // Sends the batch that will be set next; it must stay as it is until the run after that is over. Requires sends_ahead().
+    void send(const Batch& batch);
     // Of a training program: learning rate and number of the step, from 1.
     void set_hyper(double lr, int64_t step);
     // False when the loss was not finite; the update was not done then.
-    bool run(const StepContext& context) { return executor_->run(context); }
+    bool run(const StepContext& context, const std::function<void()>& meanwhile = nullptr) { return executor_->run(context, meanwhile); }
     bool run_traced(const StepContext& context, TraceLog& log) { return executor_->run_traced(context, log); }
 
     // Of the last run: the mean loss and how many targets were predicted right (nothing for a regression).
@@ -45,12 +52,16 @@ class BatchProgram {
   private:
     struct Feed {
         SlotId slot;
-        Tensor staging;
-        Box box = {};  // of the whole batch; of what was read, once that is known
+        Tensor staging;  // of an input with an intake, empty
+        Box box = {};    // of the whole batch; of what was read, once that is known
+        std::unique_ptr<Intake> intake = nullptr;
     };
     Feed feed_of(SlotId slot) const { return {slot, executor_->tensor_for(slot)}; }
     void add_feeds(std::string_view name, int micro_batches, std::vector<Feed>& feeds);
     static TensorPart part_of(std::vector<Feed>& feeds);
+    void require_part(const Batch& batch) const;
+    bool takes_whole(const Tensor& batch, const Feed& feed) const;
+    void send(const Tensor& batch, std::vector<Feed>& feeds);
     void set(const Tensor& batch, std::vector<Feed>& feeds);
 
     int64_t samples_;
@@ -60,6 +71,8 @@ class BatchProgram {
     std::vector<Feed> hyper_;
     std::optional<Feed> correct_;
     Feed loss_;
+    bool sends_ahead_ = false;
+    const Batch* sent_ = nullptr;  // and not yet set
 };
 
 // Where the step that gave a loss that is not finite first went wrong, on any rank, as Executor::find_non_finite says it. All ranks ask together.
@@ -67,8 +80,5 @@ std::optional<std::string> first_non_finite(BatchProgram& program, const StepCon
 
 // How many of `wanted` micro-batches a batch of `samples` is computed in: as many when they divide it, else one.
 int micro_batches_for(int64_t samples, int wanted);
-
-// The type in which batches are read for a program of this dtype.
-DType data_type_for(DType dtype);
 
 }  // namespace convoy

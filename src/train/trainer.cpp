@@ -67,7 +67,10 @@ class Trainer {
     std::unique_ptr<BatchProgram> load(int64_t samples);
     void record_run();
     void announce();
-    double step(const Batch& batch, double rate, TraceLog* log);
+    BatchProgram& program_for(int64_t samples) { return samples == full_->samples() ? *full_ : *last_; }
+    const Batch& next_batch(Prefetcher& batches);
+    void send_ahead(Prefetcher& batches);
+    double step(const Batch& batch, double rate, TraceLog* log, Prefetcher& batches);
     TraceEvent host_event(const char* what) const {
         return {.what = what, .phase = "data", .queue = static_cast<int>(Queue::Host), .step = progress_.step};
     }
@@ -113,6 +116,8 @@ class Trainer {
     std::vector<Unfollowed> unfollowed_;
     Session session_;
     std::unique_ptr<BatchProgram> full_, last_;
+    const Batch* ahead_ = nullptr;  // read and sent while the step before it ran
+    std::exception_ptr ahead_error_;
     std::optional<Evaluator> evaluator_;
     EnergyCount energy_;
     Tally in_run_, in_epoch_, in_window_, lately_;
@@ -229,32 +234,29 @@ TrainResult Trainer::run() {
     announce();
     const bool epoch_done = progress_.batch == order_.batches();
     const BatchPosition start = epoch_done ? BatchPosition{progress_.epoch + 1, 0} : BatchPosition{progress_.epoch, progress_.batch};
-    PrefetchOptions reading{.type = data_type_for(config_.dtype),
-                            .workers = data_workers(config_),
-                            .start = start,
-                            .end_epoch = config_.epochs,
-                            .full = full_->part()};
+    PrefetchOptions reading{
+        .type = full_->input_type(), .workers = data_workers(config_), .start = start, .end_epoch = config_.epochs, .full = full_->part()};
     if (last_) reading.last = last_->part();
     Prefetcher batches(*task_.train, order_, reading);
+    std::vector<std::unique_ptr<PageLock>> locks;
+    for (const std::span<std::byte> memory : batches.memory()) locks.push_back(session_.backend().lock_pages(memory));
     energy_.take();  // what was used before the first step is no part of any
     while (progress_.epoch < config_.epochs) {
         while (progress_.batch < order_.batches()) {
             if (stopping()) return stopped();
             const auto begin = Clock::now();
             const double waited_before = batches.waited_seconds();
-            const Batch* batch = batches.next();
-            CONVOY_CHECK(batch && batch->position == (BatchPosition{progress_.epoch, progress_.batch}), "step {} got another batch",
-                         progress_.step);
-            if (options_.tensors && in_run_.samples == 0) observer_.on_examples(*batch, task_.train->info());
+            const Batch& batch = next_batch(batches);
+            const int64_t count = batch.count, bytes = batch.bytes;  // its memory may be another batch's when the step is over
+            if (options_.tensors && in_run_.samples == 0) observer_.on_examples(batch, task_.train->info());
             TraceLog* const log = tracer_ ? tracer_->log_for(progress_.step) : nullptr;
             if (log) log->add(host_event("wait for data"), begin, Clock::now());
-            const double rate = lr(progress_.step), loss = step(*batch, rate, log);
+            const double rate = lr(progress_.step), loss = step(batch, rate, log, batches);
             const double elapsed = seconds_since(begin), waited = batches.waited_seconds() - waited_before;
             lately_.fade(elapsed, kLately);
-            for (Tally* tally : {&in_run_, &in_epoch_, &in_window_, &lately_})
-                tally->add(static_cast<double>(batch->count), elapsed, waited);
-            in_epoch_.bytes += batch->bytes;
-            in_run_.bytes += batch->bytes;
+            for (Tally* tally : {&in_run_, &in_epoch_, &in_window_, &lately_}) tally->add(static_cast<double>(count), elapsed, waited);
+            in_epoch_.bytes += bytes;
+            in_run_.bytes += bytes;
             after_step(loss, rate);
         }
         if (!finish_epoch()) return stopped();
@@ -262,22 +264,42 @@ TrainResult Trainer::run() {
     return result(false);
 }
 
+const Batch& Trainer::next_batch(Prefetcher& batches) {
+    if (ahead_error_) std::rethrow_exception(ahead_error_);
+    const Batch* batch = ahead_ ? std::exchange(ahead_, nullptr) : batches.next();
+    CONVOY_CHECK(batch && batch->position == (BatchPosition{progress_.epoch, progress_.batch}), "step {} got another batch",
+                 progress_.step);
+    return *batch;
+}
+
+// While a device computes, the batch of the next step goes there. What is wrong with it is said when its turn comes.
+void Trainer::send_ahead(Prefetcher& batches) {
+    try {
+        ahead_ = batches.next();
+        if (ahead_) program_for(ahead_->count).send(*ahead_);
+    } catch (...) {
+        ahead_error_ = std::current_exception();
+    }
+}
+
 // One update; returns the loss before it. Allocates nothing, unless it is traced.
-double Trainer::step(const Batch& batch, double rate, TraceLog* log) {
-    BatchProgram& program = batch.count == full_->samples() ? *full_ : *last_;
+double Trainer::step(const Batch& batch, double rate, TraceLog* log, Prefetcher& batches) {
+    BatchProgram& program = program_for(batch.count);
+    const int64_t count = batch.count;
     const StepContext context{.seed = config_.seed, .step = static_cast<uint32_t>(progress_.step)};
     const auto begin = log ? Clock::now() : Clock::time_point{};
     program.set(batch);
     program.set_hyper(rate, progress_.step + 1);
     if (log) log->add(host_event("copy the batch in"), begin, Clock::now());
-    if (!(log ? program.run_traced(context, *log) : program.run(context))) fail_non_finite(program, context);
+    const auto ahead = [&] { send_ahead(batches); };
+    if (!(log ? program.run_traced(context, *log) : program.run(context, ahead))) fail_non_finite(program, context);
     const double loss = program.loss(), correct = program.correct().value_or(0);
     for (MetricSums* sums : {&progress_.in_epoch, &progress_.in_window}) {
-        sums->loss += loss * static_cast<double>(batch.count);
+        sums->loss += loss * static_cast<double>(count);
         sums->correct += correct;
-        sums->samples += batch.count;
+        sums->samples += count;
     }
-    progress_.samples += batch.count;
+    progress_.samples += count;
     ++progress_.batch;
     ++progress_.step;
     return loss;

@@ -32,7 +32,7 @@ class CostCache {
     CostTable add(const CostTable& table) const;
 
   private:
-    CostTable parse() const;
+    CostTable parse(const std::string& text) const;
 
     std::filesystem::path path_;
     CostSetting setting_;

@@ -1,6 +1,8 @@
 // What one rank does under mpirun; mpi_test.py starts several and looks at how the run ends.
 //
-//     comm_ranks collectives|missing|stopped|killed|failing|transfer|busy [seconds of the time limit]
+//     comm_ranks PROGRAM [SECONDS [RANKS_PER_NODE [unreachable]]]
+//
+// SECONDS: the time limit. RANKS_PER_NODE: 0 for nodes as they are. unreachable: rank 1 has no network, so that sockets are out of the question.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -85,6 +87,23 @@ void missing_transfer(const Run& run) {
     std::this_thread::sleep_for(std::chrono::seconds(60));
 }
 
+// Rank 1 does `instead` of opening a group.
+void all_but_one_open(const Run& run, const std::function<void()>& instead) {
+    Channel channel(run.transport, Lane::Gradient, run.limit);
+    if (run.transport.rank() == 1) instead();
+    Communicator communicator(channel, run.everybody());
+    std::printf("rank %d came through\n", run.transport.rank());
+}
+
+// Rank 1 does `instead` of ending.
+void all_but_one_end(const Run& run, const std::function<void()>& instead) {
+    Channel channel(run.transport, Lane::Gradient, run.limit);
+    Communicator(channel, run.everybody()).barrier();
+    if (run.transport.rank() == 1) instead();
+    run.transport.leave();
+    if (run.transport.rank() != 1) std::printf("rank %d came through\n", run.transport.rank());  // 1 may, at last
+}
+
 // All_reduces for a minute, for what is done to the ranks from outside.
 void busy(const Run& run) {
     Channel channel(run.transport, Lane::Gradient, run.limit);
@@ -103,6 +122,10 @@ const std::map<std::string, std::function<void(const Run&)>>& programs() {
         {"killed", [](const Run& run) { all_but_one(run, [] { std::raise(SIGKILL); }); }},
         {"failing", [](const Run& run) { all_but_one(run, [] { fail("the disk is full"); }); }},
         {"transfer", missing_transfer},
+        {"opening", [](const Run& run) { all_but_one_open(run, [] { std::this_thread::sleep_for(std::chrono::seconds(60)); }); }},
+        {"opening-stopped", [](const Run& run) { all_but_one_open(run, [] { std::raise(SIGSTOP); }); }},
+        {"ending", [](const Run& run) { all_but_one_end(run, [] { std::this_thread::sleep_for(std::chrono::seconds(60)); }); }},
+        {"ending-stopped", [](const Run& run) { all_but_one_end(run, [] { std::raise(SIGSTOP); }); }},
         {"busy", busy},
     };
     return all;
@@ -115,15 +138,20 @@ const std::map<std::string, std::function<void(const Run&)>>& programs() {
 int main(int argc, char** argv) {
     using namespace convoy;
     if (argc < 2 || !programs().count(argv[1]) || !launched_size()) {
-        std::fprintf(stderr, "usage: mpirun -n N comm_ranks PROGRAM [SECONDS [RANKS_PER_NODE]]\n");
+        std::fprintf(stderr, "usage: mpirun -n N comm_ranks PROGRAM [SECONDS [RANKS_PER_NODE [unreachable]]]\n");
         return 2;
     }
+    const int per_node = argc > 3 ? std::atoi(argv[3]) : 0;
+    const bool unreachable = argc > 4;
+    if (unreachable && launched_rank() == 1) setenv("CONVOY_INTERFACE", "none", 1);
     const auto limit = std::chrono::milliseconds(static_cast<int64_t>(1000 * (argc > 2 ? std::atof(argv[2]) : 300)));
     // Between pretended nodes messages go by sockets, as they do between real ones.
-    const auto transport = make_mpi_transport({.between_nodes = argc > 3 ? BetweenNodes::Sockets : BetweenNodes::Auto,
-                                               .ranks_per_node = argc > 3 ? std::atoi(argv[3]) : 0,
+    const auto transport = make_mpi_transport({.between_nodes = per_node > 0 && !unreachable ? BetweenNodes::Sockets : BetweenNodes::Auto,
+                                               .ranks_per_node = per_node,
+                                               .limit = limit,
                                                .answer_limit = std::chrono::seconds(1)});
     try {
+        require_launched_world(*launched_size(), transport->size());
         programs().at(argv[1])({*transport, limit});
     } catch (const std::exception& e) {
         transport->fail_all(e.what());

@@ -1,5 +1,7 @@
 #include "comm/mpi/mpi_control.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "comm/mpi/mpi_calls.h"
 
@@ -7,13 +9,20 @@ namespace convoy {
 
 namespace {
 
-constexpr int kQuestion = 1, kAnswer = 2;  // tags; the lane is added to the latter
+constexpr int kQuestion = 1, kEnd = 2, kAnswer = 3;  // tags; the lane is added to the last
+constexpr int kNoLane = kLanes;                      // what `silent` asks about
 constexpr auto kPeriod = std::chrono::milliseconds(50);
+
+int size_of_group(MPI_Comm comm) {
+    int size = 0;
+    MPI_Comm_size(comm, &size);
+    return size;
+}
 
 }  // namespace
 
 MpiControl::MpiControl(MPI_Comm comm, std::chrono::milliseconds answer_limit)
-    : comm_(comm), answer_limit_(answer_limit), thread_([this] { serve(); }) {}
+    : comm_(comm), answer_limit_(answer_limit), ending_(static_cast<size_t>(size_of_group(comm))), thread_([this] { serve(); }) {}
 
 MpiControl::~MpiControl() {
     {
@@ -44,9 +53,15 @@ void MpiControl::serve() {
 }
 
 void MpiControl::answer_all() {
+    int there = 0;
+    MPI_Status status;
     for (;;) {
-        int there = 0;
-        MPI_Status status;
+        check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kEnd, comm_, &there, &status), "MPI_Iprobe");
+        if (!there) break;
+        check_mpi(MPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, kEnd, comm_, MPI_STATUS_IGNORE), "MPI_Recv");
+        ending_[static_cast<size_t>(status.MPI_SOURCE)] = true;
+    }
+    for (;;) {
         check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kQuestion, comm_, &there, &status), "MPI_Iprobe");
         if (!there) return;
         Question question{};
@@ -67,7 +82,32 @@ MpiControl::Asked& MpiControl::keep(Asked asked) {
 }
 
 std::vector<std::optional<int64_t>> MpiControl::ask(GroupKey key, Lane lane, std::span<const Rank> ranks) {
-    Asked& asked = keep({{key, static_cast<int32_t>(lane)}, std::vector<int64_t>(ranks.size())});
+    return ask({key, static_cast<int32_t>(lane)}, ranks, Clock::now() + answer_limit_);
+}
+
+std::vector<Rank> MpiControl::silent(std::span<const Rank> ranks, Deadline deadline) {
+    const auto answers = ask({0, kNoLane}, ranks, deadline);
+    std::vector<Rank> silent;
+    for (size_t i = 0; i < ranks.size(); ++i)
+        if (!answers[i]) silent.push_back(ranks[i]);
+    return silent;
+}
+
+bool MpiControl::any_announced_end() const {
+    return std::any_of(ending_.begin(), ending_.end(), [](const std::atomic<bool>& ending) { return ending.load(); });
+}
+
+void MpiControl::announce_end() {
+    int own = 0;
+    MPI_Comm_rank(comm_, &own);
+    for (Rank r = 0; r < static_cast<Rank>(ending_.size()); ++r) {
+        MPI_Request sent;
+        if (r != own && MPI_Isend(nullptr, 0, MPI_BYTE, r, kEnd, comm_, &sent) == MPI_SUCCESS) MPI_Request_free(&sent);
+    }
+}
+
+std::vector<std::optional<int64_t>> MpiControl::ask(Question question, std::span<const Rank> ranks, Deadline deadline) {
+    Asked& asked = keep({question, std::vector<int64_t>(ranks.size())});
     std::vector<MPI_Request> answers(ranks.size());
     for (size_t i = 0; i < ranks.size(); ++i) {
         const int tag = kAnswer + asked.question.lane;
@@ -76,7 +116,6 @@ std::vector<std::optional<int64_t>> MpiControl::ask(GroupKey key, Lane lane, std
         check_mpi(MPI_Isend(&asked.question, sizeof(Question), MPI_BYTE, ranks[i], kQuestion, comm_, &sent), "MPI_Isend");
         check_mpi(MPI_Request_free(&sent), "MPI_Request_free");
     }
-    const Deadline deadline = Clock::now() + answer_limit_;
     std::vector<std::optional<int64_t>> known(ranks.size());
     for (size_t i = 0; i < ranks.size(); ++i)
         if (wait_for(answers[i], deadline)) known[i] = asked.counts[i];

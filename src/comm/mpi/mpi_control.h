@@ -26,6 +26,14 @@ class MpiControl {
     std::atomic<int64_t>& arrivals(GroupKey key);
     // Other ranks' counts; nothing for those that do not answer within the limit. Once per lane: the run ends afterwards.
     std::vector<std::optional<int64_t>> ask(GroupKey key, Lane lane, std::span<const Rank> ranks);
+    // Which of them do not answer before the deadline. Once, beside what is asked about lanes.
+    std::vector<Rank> silent(std::span<const Rank> ranks, Deadline deadline);
+
+    // Tells the others that this rank is about to end the run, and that it has said why.
+    void announce_end();
+    // Whether this one, or any, has.
+    bool announced_end(Rank rank) const { return ending_[static_cast<size_t>(rank)].load(); }
+    bool any_announced_end() const;
 
   private:
     struct Question {
@@ -43,12 +51,14 @@ class MpiControl {
     void serve();
     void answer_all();
     Asked& keep(Asked asked);
+    std::vector<std::optional<int64_t>> ask(Question question, std::span<const Rank> ranks, Deadline deadline);
 
     MPI_Comm comm_;
     std::chrono::milliseconds answer_limit_;
     std::mutex mutex_;
     std::condition_variable stop_;
     bool stopping_ = false;
+    std::vector<std::atomic<bool>> ending_;  // by rank
     std::map<GroupKey, std::atomic<int64_t>> counts_;
     std::vector<std::unique_ptr<Answer>> answers_;  // MPI may still read them
     std::vector<std::unique_ptr<Asked>> asked_;     // and write these

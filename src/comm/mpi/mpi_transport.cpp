@@ -7,18 +7,27 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/log.h"
+#include "comm/algorithms/algorithms.h"
 #include "comm/channel.h"
 #include "comm/launch.h"
+#include "comm/meeting.h"
+#include "comm/mpi/end_signal.h"
 #include "comm/mpi/mpi_calls.h"
 #include "comm/mpi/mpi_control.h"
 #include "comm/mpi/mpi_port.h"
 #include "comm/mpi/node_sockets.h"
+#include "comm/mpi/time_limit.h"
 
 namespace convoy {
 
@@ -43,9 +52,24 @@ class MpiLibrary {
     ~MpiLibrary() {
         if (std::uncaught_exceptions() == 0) MPI_Finalize();
     }
+    // From here on there is a limit: MPI_Finalize has none.
+    void end_within(std::chrono::milliseconds limit, std::function<void()> late) { end_.emplace(limit, std::move(late)); }
     MpiLibrary(const MpiLibrary&) = delete;
     MpiLibrary& operator=(const MpiLibrary&) = delete;
+
+  private:
+    HeldSignal held_;  // from MPI's own threads too
+    std::optional<TimeLimit> end_;
 };
+
+double seconds(std::chrono::milliseconds limit) { return static_cast<double>(limit.count()) * 1e-3; }
+
+// By which ranks count that they have come to the opening of a group, and to the end.
+GroupKey opening_key(GroupKey group) { return group ^ 0x6f70656eULL; }
+constexpr GroupKey kEndKey = 0x656e64ULL;
+
+// Above those of collectives, and within what every MPI offers.
+int opening_tag(GroupKey group) { return kMaxTag + 1 + 8192 + static_cast<int>(group % 8191); }
 
 MPI_Comm copy_of_world() {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -114,14 +138,23 @@ class MpiTransport : public Transport {
         for (MPI_Comm& comm : lanes_) comm = copy_of_world();
         control_comm_ = copy_of_world();
         control_ = std::make_unique<MpiControl>(control_comm_, options.answer_limit);
+        end_signal_ = std::make_unique<EndSignal>([this] { report_end(); });
         sockets_ = connect_nodes(rank(), nodes(), options);
     }
 
     ~MpiTransport() override {
         if (std::uncaught_exceptions() > 0) return;
-        MPI_Request all_here = MPI_REQUEST_NULL;  // nobody leaves while others may still be sending
-        MPI_Ibarrier(control_comm_, &all_here);
-        wait_for(all_here, Clock::now() + Channel::kDefaultLimit);
+        try {
+            leave();
+        } catch (const Error& e) {
+            fail_all(e.what());
+        }
+        library_->end_within(options_.limit, [this_rank = rank(), limit = options_.limit] {
+            log_line("error: ",
+                     fmt::format("rank {} waited {:.3g} s for MPI to end, to which all ranks had come", this_rank, seconds(limit)));
+            _exit(1);
+        });
+        end_signal_.reset();
         control_.reset();
         for (auto& [key, group] : groups_) {
             group.shared.reset();
@@ -172,6 +205,10 @@ class MpiTransport : public Transport {
             while (!done(request)) {
                 if (!request.by_socket) {
                     if (!patience.pause(deadline)) return false;
+                } else if (sockets_->lost(request) && !control_->announced_end(SocketLanes::peer_of(request))) {
+                    const Rank peer = SocketLanes::peer_of(request);
+                    withdraw(requests);
+                    throw RunFailed(gone_text(peer));
                 } else if (open_.load(std::memory_order_relaxed) > 0) {
                     int none = 0;
                     check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_of(request.lane), &none, MPI_STATUS_IGNORE), "MPI_Iprobe");
@@ -203,8 +240,30 @@ class MpiTransport : public Transport {
         const auto place = static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
         const GroupKey key = group_key(group, lane);
         const auto [at, added] = groups_.try_emplace(key);
-        if (added) at->second = make_group(group, lane, static_cast<int>(key % 16384));
+        if (added) {
+            meet(group, lane);
+            const TimeLimit guard(options_.limit, [&] {
+                fail_all(fmt::format(
+                    "rank {} waited {:.3g} s for MPI while opening groups (ranks {} on the {} queue), to which all of them had come",
+                    rank(), seconds(options_.limit), fmt::join(group, ", "), name_of(lane)));
+            });
+            at->second = make_group(group, lane, static_cast<int>(key % 16384));
+        }
         return std::make_unique<MpiPort>(at->second.comm, at->second.shared.get(), place);
+    }
+
+    std::string between_nodes() const override { return sockets_ ? "sockets" : name(); }
+
+    void leave() override {
+        if (std::exchange(left_, true)) return;
+        std::vector<Rank> all(static_cast<size_t>(size()));
+        std::iota(all.begin(), all.end(), 0);
+        const Meeting meeting = meeting_at(kEndKey, all);
+        const LaneWorkScope scope(work(Lane::Service), {.kind = Traffic::Barrier, .label = "the end of the run", .ranks = all});
+        MPI_Request all_here = MPI_REQUEST_NULL;
+        check_mpi(MPI_Ibarrier(control_comm_, &all_here), "MPI_Ibarrier");
+        if (wait_for(all_here, Clock::now() + options_.limit)) return;
+        fail("rank {} waited {:.3g} s for all ranks to end; {}", rank(), seconds(options_.limit), absent(meeting));
     }
 
     // Other ranks that wait for the same get a second to say so too.
@@ -217,13 +276,80 @@ class MpiTransport : public Transport {
             std::this_thread::sleep_for(limit);
             _exit(1);
         }).detach();
+        if (control_) control_->announce_end();
         std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(options_.abort_limit / 2, std::chrono::seconds(1)));
         MPI_Abort(MPI_COMM_WORLD, 1);
         _exit(1);
     }
 
   private:
-    static constexpr std::chrono::milliseconds kLook{20};  // how long a sleep may be before the deadline is looked at again
+    static constexpr std::chrono::milliseconds kLook{20};     // how long a sleep may be before the deadline is looked at again
+    static constexpr std::chrono::milliseconds kReport{400};  // what a launcher's last second leaves for questions
+    static constexpr std::chrono::milliseconds kLong{1000};
+
+    // This rank has come to one more.
+    Meeting meeting_at(GroupKey key, const std::vector<Rank>& group) {
+        Meeting meeting{.key = key, .begun = &arrivals(key)};
+        std::copy_if(group.begin(), group.end(), std::back_inserter(meeting.others), [&](Rank r) { return r != rank(); });
+        meeting.begun->fetch_add(1, std::memory_order_relaxed);
+        return meeting;
+    }
+
+    std::string absent(const Meeting& meeting) {
+        const std::string missing = missing_at(*this, Lane::Service, {&meeting, 1});
+        return missing.empty() ? "all ranks had arrived" : "not arrived: " + missing;
+    }
+
+    // All ranks of a group come together by messages, which have a limit and leave the core to others, before MPI's calls, which do neither: after compiling and
+    // tuning ranks may be far apart.
+    void meet(const std::vector<Rank>& group, Lane lane) {
+        const GroupKey key = group_key(group, lane);
+        const Meeting meeting = meeting_at(opening_key(key), group);
+        Channel channel(*this, Lane::Service, options_.limit);
+        Steps steps(channel, opening_tag(key));
+        const auto place = static_cast<int>(std::find(group.begin(), group.end(), rank()) - group.begin());
+        const LaneWorkScope scope(work(Lane::Service), {.kind = Traffic::Barrier, .label = "opening groups", .ranks = group});
+        steps.begin();
+        try {
+            barrier_dissemination({steps, group, place});
+        } catch (const TimedOut&) {
+            fail("rank {} waited {:.3g} s while opening groups (ranks {} on the {} queue); {}", rank(), seconds(options_.limit),
+                 fmt::join(group, ", "), name_of(lane), absent(meeting));
+        } catch (const RunFailed& e) {
+            throw RunFailed(fmt::format("{}; rank {} was opening groups (ranks {} on the {} queue)", e.what(), rank(),
+                                        fmt::join(group, ", "), name_of(lane)));
+        }
+    }
+
+    // What this rank waits for when it is told to end: said when some of those that it waits for are gone without a word, or when it has waited for long. Where this
+    // rank or those that it waits for have said why the run ends there is nothing to add.
+    void report_end() {
+        const auto start = Clock::now();
+        std::vector<std::pair<Lane, LaneWork::Now>> busy;
+        std::vector<Rank> others;
+        for (int i = 0; i < kLanes; ++i) {
+            const auto now = work(static_cast<Lane>(i)).now();
+            if (!now || ending_) continue;
+            busy.emplace_back(static_cast<Lane>(i), *now);
+            for (const Rank r : now->ranks)
+                if (r != rank() && std::find(others.begin(), others.end(), r) == others.end()) others.push_back(r);
+        }
+        std::vector<Rank> gone = control_->silent(others, start + kReport);
+        std::erase_if(gone, [this](Rank r) { return control_->announced_end(r); });
+        std::sort(gone.begin(), gone.end());
+        for (const auto& [lane, now] : busy) {
+            std::vector<Rank> missed;
+            for (const Rank r : gone)
+                if (std::find(now.ranks.begin(), now.ranks.end(), r) != now.ranks.end()) missed.push_back(r);
+            const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(start - now.since);
+            if (missed.empty() && (waited < kLong || control_->any_announced_end())) continue;
+            const std::string who =
+                missed.empty() ? "all of them respond" : fmt::format("not responding: rank {}", fmt::join(missed, ", rank "));
+            log_line("error: ", fmt::format("rank {} was told to end (SIGTERM) after {:.3g} s in {}; {}", rank(), seconds(waited),
+                                            Channel::describe(lane, now.kind, now.label, now.ranks), who));
+        }
+        std::this_thread::sleep_until(start + kReport);  // others ask this rank
+    }
 
     MPI_Comm comm_of(Lane lane) const { return lanes_[static_cast<size_t>(lane)]; }
     bool by_socket(Rank peer) const { return sockets_ && nodes()[static_cast<size_t>(peer)] != nodes()[static_cast<size_t>(rank())]; }
@@ -264,6 +390,8 @@ class MpiTransport : public Transport {
     std::atomic<int> open_{0};              // messages in MPI's hands, which move only inside its calls
     std::map<GroupKey, Group> groups_;
     std::atomic<bool> ending_{false};
+    bool left_ = false;
+    std::unique_ptr<EndSignal> end_signal_;
 };
 
 }  // namespace
@@ -279,7 +407,13 @@ MpiStatus mpi_status() {
 }
 
 std::unique_ptr<Transport> make_mpi_transport(const MpiOptions& options) {
-    return std::make_unique<MpiTransport>(std::make_unique<MpiLibrary>(), options);
+    auto library = std::make_unique<MpiLibrary>();
+    const auto limit = std::max<std::chrono::milliseconds>(options.limit, std::chrono::minutes(1));
+    const TimeLimit guard(limit, [this_rank = world_rank(), limit] {
+        log_line("error: ", fmt::format("rank {} waited {:.3g} s for all ranks to begin", this_rank, seconds(limit)));
+        _exit(1);
+    });
+    return std::make_unique<MpiTransport>(std::move(library), options);
 }
 
 }  // namespace convoy

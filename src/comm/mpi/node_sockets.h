@@ -11,7 +11,8 @@
 namespace convoy {
 
 // Collective over all ranks, after MPI has begun. Null where MPI is to carry everything: all ranks are on one node, there are too many for a connection between any
-// two, a node has a network faster than Ethernet (unless sockets were asked for), or some cannot reach each other, which is said in a line.
+// two, a node has a network faster than Ethernet (unless sockets were asked for), or some cannot reach each other. Where there are several nodes the first rank says in a line which way
+// messages go. Of several networks the fastest is taken; CONVOY_INTERFACE, or what Open MPI was told (OMPI_MCA_btl_tcp_if_include), names others: "eth0,10.1.0.0/16".
 std::unique_ptr<SocketLanes> connect_nodes(Rank rank, const std::vector<int>& nodes, const MpiOptions& options);
 
 }  // namespace convoy

@@ -3,17 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/json.h"
+#include "comm/socket/json_fields.h"
 
 namespace convoy {
 
 namespace {
 
 constexpr auto kAnswer = std::chrono::seconds(2);  // how long one who has come may take to say who it is
-
-int number_in(const Json& json, const char* name) {
-    return json.is_object() && json.contains(name) && json[name].is_number_integer() ? json[name].get<int>() : -1;
-}
 
 }  // namespace
 

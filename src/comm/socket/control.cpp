@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include "base/json.h"
+#include "comm/socket/socket_lanes.h"
 
 namespace convoy {
 
@@ -86,10 +87,22 @@ std::optional<std::string> SocketControl::failure() const {
     return why_;
 }
 
-void SocketControl::leave(std::chrono::milliseconds limit) {
-    for (Rank r = 0; r < static_cast<Rank>(peers_.size()); ++r) tell(r, Json{{"leaves", true}}.dump());
+void SocketControl::wait_for_failure(std::chrono::milliseconds limit) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, limit, [&] { return left_ + 1 >= static_cast<int>(peers_.size()) || failed_; });
+    changed_.wait_for(lock, limit, [&] { return failed_.load(); });
+}
+
+std::vector<Rank> SocketControl::leave(std::chrono::milliseconds limit) {
+    for (Rank r = 0; r < static_cast<Rank>(peers_.size()); ++r) tell(r, Json{{"leaves", true}}.dump());
+    std::vector<Rank> here;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, limit, [&] {
+        here.clear();
+        for (Rank r = 0; r < static_cast<Rank>(peers_.size()); ++r)
+            if (r != rank_ && !peers_[static_cast<size_t>(r)]->left) here.push_back(r);
+        return here.empty() || failed_;
+    });
+    return here;
 }
 
 void SocketControl::hear(Rank rank) {
@@ -97,15 +110,20 @@ void SocketControl::hear(Rank rank) {
     std::string text;
     if (!receive_text(peer.socket, text, Clock::now() + kPatience)) {
         peer.open = false;
-        return fail_with(fmt::format("rank {} is gone: its process has ended or cannot be reached", rank));
+        bool left = false;
+        {
+            const std::lock_guard lock(mutex_);
+            left = peer.left;
+        }
+        if (!left) fail_with(gone_text(rank));
+        return;
     }
     const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) return;
     if (json.contains("failure")) return fail_with(json["failure"].get<std::string>());
     if (json.contains("leaves")) {
-        peer.open = false;
         const std::lock_guard lock(mutex_);
-        ++left_;
+        peer.left = true;
         changed_.notify_all();
     } else if (json.contains("answer")) {
         const std::lock_guard lock(mutex_);

@@ -28,14 +28,18 @@ class SocketControl {
     std::optional<std::string> failure() const;
     bool failed() const { return failed_.load(); }
 
-    // Says good-bye and waits, for at most so long, until all others have.
-    void leave(std::chrono::milliseconds limit);
+    // Waits, for at most so long, until the run has failed.
+    void wait_for_failure(std::chrono::milliseconds limit);
+
+    // Says good-bye and waits, for at most so long, until all others have, or the run has failed. Those that have not.
+    std::vector<Rank> leave(std::chrono::milliseconds limit);
 
   private:
     struct Peer {
         Socket socket;
         std::mutex writing;
         bool open = false;
+        bool left = false;  // has said good-bye
     };
     void tell(Rank rank, const std::string& text);
     void listen();
@@ -51,7 +55,6 @@ class SocketControl {
     std::map<std::pair<Rank, int64_t>, int64_t> answers_;  // by rank and question
     int64_t questions_ = 0;
     std::string why_;
-    int left_ = 0;  // peers that have said good-bye
     bool stop_ = false;
     std::atomic<bool> failed_{false};
     std::thread thread_;

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "comm/socket/json_fields.h"
 
 namespace convoy {
 
@@ -43,13 +43,6 @@ std::string host_name() {
 }
 
 Json parsed(const std::string& text) { return Json::parse(text, nullptr, false); }
-
-std::string text_in(const Json& json, const char* name) {
-    return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
-}
-int number_in(const Json& json, const char* name) {
-    return json.is_object() && json.contains(name) && json[name].is_number_integer() ? json[name].get<int>() : -1;
-}
 
 double seconds(milliseconds limit) { return static_cast<double>(limit.count()) * 1e-3; }
 

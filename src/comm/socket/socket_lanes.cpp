@@ -13,6 +13,8 @@ SocketMessage& message_of(const Request& request) { return *reinterpret_cast<Soc
 
 }  // namespace
 
+std::string gone_text(Rank rank) { return fmt::format("rank {} is gone: its process has ended or cannot be reached", rank); }
+
 SocketLanes::SocketLanes(Rank rank, std::vector<std::vector<Socket>>& sockets) : rank_(rank), lanes_(static_cast<size_t>(kLanes)) {
     for (Rank peer = 0; peer < static_cast<Rank>(sockets.size()); ++peer) {
         for (int lane = 0; lane < kLanes; ++lane) {
@@ -60,6 +62,10 @@ bool SocketLanes::done(const Request& request) { return message_of(request).done
 
 Lane SocketLanes::lane_of(const Request& request) { return message_of(request).lane; }
 
+bool SocketLanes::lost(const Request& request) { return connection_of(message_of(request)).closed(); }
+
+Rank SocketLanes::peer_of(const Request& request) { return message_of(request).peer; }
+
 void SocketLanes::finish(Request& request) {
     const SocketMessage message = message_of(request);
     release(request);
@@ -84,7 +90,7 @@ void SocketLanes::sleep(const Request& request, std::chrono::milliseconds longes
     std::vector<pollfd>& lines = polled_[static_cast<size_t>(message.lane)];
     lines.clear();
     for (Connection& c : lane(message.lane)) {
-        if (c.closed()) continue;  // that an end has gone is told elsewhere
+        if (c.closed()) continue;
         if (!message.send && &c == &connection_of(message))
             c.wake_for(message);
         else

@@ -11,6 +11,9 @@ struct pollfd;
 
 namespace convoy {
 
+// "rank 1 is gone: its process has ended or cannot be reached"
+std::string gone_text(Rank rank);
+
 class SocketLanes {
   public:
     // By peer and lane; of the sockets of a peer the first are those of the lanes. There is none to a peer that is not to be reached this way; the rank's own are
@@ -27,6 +30,9 @@ class SocketLanes {
     void finish(Request& request);
     void withdraw(Request& request);
     static Lane lane_of(const Request& request);
+    // Of one that is not done: whether the connection that it needs has closed.
+    bool lost(const Request& request);
+    static Rank peer_of(const Request& request);
     // Until there may be progress for this one, or for about so long.
     void sleep(const Request& request, std::chrono::milliseconds longest);
 

@@ -215,9 +215,42 @@ TEST_F(Sockets, AFailureReachesEverybody) {
         require(transport.rank() != 1, "the disk is full");
         sum_of_ones(transport);
     });
-    EXPECT_EQ(errors[0], "rank 1 ended the run: the disk is full");
-    EXPECT_EQ(errors[2], "rank 1 ended the run: the disk is full");
+    for (const Rank r : {0, 2})
+        EXPECT_EQ(errors[static_cast<size_t>(r)],
+                  fmt::format("rank 1 ended the run: the disk is full; rank {} was in all_reduce of layer \"conv1\" on the gradient "
+                              "queue (ranks 0, 1, 2)",
+                              r));
     EXPECT_LT(Clock::now() - start, 10s);
+}
+
+// Its connections close without a word, as those of a process that was killed.
+TEST_F(Sockets, WhoIsGoneIsNamedWithWhereTheOthersWere) {
+    const auto start = Clock::now();
+    std::thread gone([&] {
+        try {
+            const auto transport = make_socket_transport(options(1, 3));
+            std::this_thread::sleep_for(100ms);
+            throw 0;
+        } catch (int) {
+        }
+    });
+    const auto errors = run({options(0, 3), options(2, 3)}, [](Transport& transport) { sum_of_ones(transport); });
+    gone.join();
+    for (const Rank r : {0, 2})
+        EXPECT_EQ(errors[static_cast<size_t>(r / 2)],
+                  fmt::format("rank 1 is gone: its process has ended or cannot be reached; rank {} was in all_reduce of layer \"conv1\" "
+                              "on the gradient queue (ranks 0, 1, 2)",
+                              r));
+    EXPECT_LT(Clock::now() - start, 10s);
+}
+
+TEST_F(Sockets, TheEndIsNotWaitedForLongerThanTheLimit) {
+    const auto errors = run({options(0, 2, 1s), options(1, 2)}, [](Transport& transport) {
+        if (transport.rank() == 1) std::this_thread::sleep_for(2s);
+        transport.leave();
+    });
+    EXPECT_EQ(errors[0], "rank 0 waited 1 s for all ranks to end; not arrived: rank 1");
+    EXPECT_EQ(errors[1], "rank 0 ended the run: " + errors[0] + "; rank 1 was at its end");
 }
 
 TEST_F(Sockets, NamesWhoDoesNotCome) {

@@ -1,17 +1,21 @@
 // The cuda backend: memory of one GPU, kernels in one stream, and a step recorded as a CUDA graph.
+#include <algorithm>
 #include <mutex>
 
 #include "base/error.h"
 #include "kernels/cuda/clock.h"
 #include "kernels/cuda/copy.h"
 #include "kernels/cuda/family.h"
+#include "kernels/cuda/intake.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/recording.h"
 #include "kernels/cuda/target.h"
+#include "kernels/cuda/views.h"
 #include "kernels/device_clock.h"
 #include "kernels/device_memory.h"
 #include "kernels/energy_meter.h"
 #include "kernels/registry.h"
+#include "program/key.h"
 
 namespace convoy {
 
@@ -31,7 +35,7 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
         for (const cuda::Family& family : cuda::families()) {
             if (request.algorithm.substr(0, request.algorithm.find(':')) != family.name) continue;
             for (const cuda::Case& each : family.cases)
-                if (each.accepts(request.problem)) return each.prepare(request, device_);
+                if (each.accepts(request.problem)) return prepare(each, request);
         }
         CONVOY_CHECK(false, "the cuda backend was asked for {} by \"{}\"", text_of(request.problem), request.algorithm);
     }
@@ -64,6 +68,12 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
         staging_.to_host(static_cast<const std::byte*>(plain.data), dst.data(), dst.bytes());
     }
 
+    std::unique_ptr<Intake> intake(const Operand& operand) override {
+        if (!copies_) copies_ = std::make_unique<cuda::CopyStream>(device_);
+        return cuda::make_intake(device_, *copies_, operand);
+    }
+    std::unique_ptr<PageLock> lock_pages(std::span<std::byte> memory) override { return cuda::lock_pages(device_, memory); }
+
     void synchronize() override {
         device_.use();
         device_.synchronize();
@@ -89,6 +99,14 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
     Energy energy() const override { return meter_.read(); }
 
   private:
+    std::unique_ptr<Kernel> prepare(const cuda::Case& each, const KernelRequest& request) {
+        try {
+            return each.prepare(request, device_);
+        } catch (const cuda::TooLarge& e) {
+            fail("the cuda backend cannot compute {}: {}", key_of(request.problem), e.what());
+        }
+    }
+
     static void check_host_copy(const Tensor& tensor, const Operand& operand) {
         CONVOY_CHECK(tensor.dtype() == operand.desc.dtype && tensor.shape() == operand.desc.shape,
                      "a host tensor {} of {} for an operand {} of {}", to_string(tensor.shape()), name_of(tensor.dtype()),
@@ -109,33 +127,39 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
     std::mutex mutex_;  // traffic copies from threads of its own
     cuda::Staging staging_;
     std::unique_ptr<cuda::DeviceMemory> scratch_;
+    std::unique_ptr<cuda::CopyStream> copies_;  // made when first asked for
     EnergyMeter meter_;
 };
 
-std::vector<DeviceStatus> devices() {
-    std::vector<DeviceStatus> list;
-    std::string why;
-    const int count = cuda::device_count(why);
-    for (int number = 0; number < count; ++number)
-        list.push_back({.name = cuda::describe_device(number), .bus_id = cuda::bus_id_of(number)});
-    return list;
+DeviceStatus status_of(int number) {
+    try {
+        return {.name = cuda::describe_device(number), .bus_id = cuda::bus_id_of(number), .fault = cuda::device_fault(number)};
+    } catch (const Error& e) {
+        return {.name = "unknown", .bus_id = "", .fault = e.what()};
+    }
 }
 
-std::string why_not() {
-    std::string why;
-    return cuda::device_count(why) > 0 ? "" : why;
+// Asks the driver only: nothing is started on a GPU for it.
+BackendStatus status_here() {
+    BackendStatus status{.name = "cuda", .ready = false, .types = {DType::f64, DType::f32, DType::tf32, DType::bf16}};
+    const int count = cuda::device_count(status.detail);
+    for (int number = 0; number < count; ++number) status.devices.push_back(status_of(number));
+    const auto usable = [](const DeviceStatus& d) { return d.fault.empty(); };
+    const auto first = std::find_if(status.devices.begin(), status.devices.end(), usable);
+    status.ready = first != status.devices.end();
+    if (status.ready)
+        status.detail = fmt::format("{}; {}", first->name, cuda::describe_libraries());
+    else if (count > 0)
+        status.detail = status.devices[0].fault;
+    status.faulty = !status.ready && (count > 0 || cuda::driver_is_faulty());
+    return status;
 }
 
 }  // namespace
 
 BackendEntry cuda_entry() {
-    const std::string why = why_not();
-    return {
-        {"cuda", why.empty(), why.empty() ? fmt::format("{}; {}", cuda::describe_device(0), cuda::describe_libraries()) : why, devices()},
-        [](const BackendOptions& options) -> std::unique_ptr<Backend> {
-            if (const std::string reason = why_not(); !reason.empty()) fail("the cuda backend is not ready: {}", reason);
-            return std::make_unique<CudaBackend>(options.device);
-        }};
+    return {status_here(),
+            [](const BackendOptions& options) -> std::unique_ptr<Backend> { return std::make_unique<CudaBackend>(options.device); }};
 }
 
 }  // namespace convoy
