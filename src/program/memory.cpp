@@ -264,7 +264,7 @@ class MemoryPlanner {
             state.bytes = bytes_of(state.desc.shape, state.desc.dtype, state.layout);
             program_.memory.state_bytes += state.bytes;
         }
-        for (const Binding& input : graph_.inputs) new_storage(input.slot, 0);
+        for (const Binding& input : graph_.inputs) new_storage(input.slot, {0, 0});
     }
 
     int new_span(int64_t bytes, int first, int last) {
@@ -272,8 +272,11 @@ class MemoryPlanner {
         return static_cast<int>(spans_.size()) - 1;
     }
 
-    void new_storage(int v, int at) {
-        storage_[static_cast<size_t>(v)] = new_span(program_.slot(v).bytes, at, std::max(time(at), last_[static_cast<size_t>(v)]));
+    struct Made {
+        int from, until;  // while it is being made
+    };
+    void new_storage(int v, const Made& made) {
+        storage_[static_cast<size_t>(v)] = new_span(program_.slot(v).bytes, made.from, std::max(made.until, last_[static_cast<size_t>(v)]));
         program_.memory.unshared_bytes += aligned(program_.slot(v).bytes);
     }
 
@@ -307,7 +310,7 @@ class MemoryPlanner {
         if (bucket) gather_outputs(node, at);
         for (size_t o = 0; o < node.outputs.size() && !bucket; ++o)
             if (value(node.outputs[o]).state == kNone && !((reuse_ || node.traffic) && take_input(node, static_cast<int>(o), at)))
-                new_storage(node.outputs[o], at);
+                new_storage(node.outputs[o], {at, time(at)});
         program_.instructions.push_back(std::move(instruction));
     }
 
