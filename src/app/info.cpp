@@ -46,13 +46,13 @@ std::string mnist_directory() {
 }
 
 struct Gpu {
-    std::string name;
+    DeviceStatus status;
     Energy energy;
 };
 std::vector<Gpu> gpus() {
     std::vector<Gpu> list;
     for (const BackendStatus& status : backend_statuses())
-        for (const DeviceStatus& device : status.devices) list.push_back({device.name, EnergyMeter(device.bus_id).read()});
+        for (const DeviceStatus& device : status.devices) list.push_back({device, EnergyMeter(device.bus_id).read()});
     return list;
 }
 
@@ -65,7 +65,10 @@ Json document(const MachineInfo& machine) {
     for (const auto& [name, value] : machine.variables) variables[name] = value;
     Json devices = Json::array();
     for (const Gpu& gpu : gpus())
-        devices.push_back({{"name", gpu.name}, {"energy", gpu.energy.joules.has_value()}, {"energy_source", gpu.energy.source}});
+        devices.push_back({{"name", gpu.status.name},
+                           {"fault", gpu.status.fault.empty() ? Json(nullptr) : Json(gpu.status.fault)},
+                           {"energy", gpu.energy.joules.has_value()},
+                           {"energy_source", gpu.energy.source}});
     const auto ready = [](const auto& status) { return Json{{"ready", status.ready}, {"detail", status.detail}}; };
     const std::string mnist = mnist_directory();
     return {{"version", build.version},
@@ -77,7 +80,7 @@ Json document(const MachineInfo& machine) {
             {"mpi", ready(mpi_status())},
             {"nccl", ready(nccl_status())},
             {"nvml", ready(nvml_status())},
-            {"default_backend", best_backend(DType::f32)},
+            {"default_backend", best_backend(DType::f32).name},
             {"processor", machine.processor},
             {"cpus", machine.cpus},
             {"cores", machine.cores},
@@ -96,9 +99,13 @@ void print(const Output& output, const MachineInfo& machine) {
     output.line("convoy {}, built by {} ({})\n", build.version, build.compiler, build.build_type);
     Table backends({{"backend"}, {"status"}, {"detail"}});
     for (const auto& status : backend_statuses())
-        backends.add({status.name, status.ready ? "ready" : "absent", status.detail == "ready" ? "" : status.detail});
+        backends.add({status.name,
+                      status.ready    ? "ready"
+                      : status.faulty ? "unusable"
+                                      : "absent",
+                      status.detail == "ready" ? "" : status.detail});
     output.write(backends.text());
-    output.line("{} is used when --backend is not given\n", best_backend(DType::f32));
+    output.line("{} is used when --backend is not given\n", best_backend(DType::f32).name);
     Table libraries({{"library"}, {"status"}, {"for"}});
     for (const auto& library : build.libraries)
         libraries.add({library.name, library.version.empty() ? "not in this build" : library.version, library.use});
@@ -113,7 +120,8 @@ void print(const Output& output, const MachineInfo& machine) {
                 short_bytes(static_cast<double>(machine.available)));
     const std::vector<Gpu> list = gpus();
     for (size_t i = 0; i < list.size(); ++i)
-        output.line("GPU {:<7}{}; energy: {}", i, list[i].name,
+        output.line("GPU {:<7}{}{}; energy: {}", i, list[i].status.name,
+                    list[i].status.fault.empty() ? "" : "; it cannot be used: " + list[i].status.fault,
                     list[i].energy.joules ? "counted (" + list[i].energy.source + ")" : list[i].energy.source);
     if (list.empty()) output.line("GPUs       none that a backend of this build can use");
     output.line("traffic    between processes: {}", mpi_status().detail);

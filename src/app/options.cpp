@@ -7,6 +7,7 @@
 
 #include "app/machine.h"
 #include "app/parser.h"
+#include "base/log.h"
 #include "base/suggest.h"
 
 namespace convoy {
@@ -111,28 +112,33 @@ void describe(Parser& parser, const std::string& purpose, const std::string& exa
     parser.footer("Examples:\n" + examples);
 }
 
-std::string best_backend(DType dtype) {
+BackendChoice best_backend(DType dtype, int device) {
+    std::string passed_over, reasons;
     const auto statuses = backend_statuses();
-    std::string why;
     for (const char* const name : {"cuda", "cpu", "reference"}) {
-        const bool ready = std::any_of(statuses.begin(), statuses.end(), [&](const BackendStatus& s) { return s.name == name && s.ready; });
-        if (!ready) continue;
-        try {
-            make_backend(name, {})->target().storage(Element::Real, dtype);
-            return name;
-        } catch (const Error& e) {
-            why = e.what();
-        }
+        const auto status = std::find_if(statuses.begin(), statuses.end(), [&](const BackendStatus& s) { return s.name == name; });
+        const bool has_device = device < static_cast<int>(status->devices.size());
+        const std::string device_fault = has_device ? status->devices[static_cast<size_t>(device)].fault : "";
+        const bool computes = std::find(status->types.begin(), status->types.end(), dtype) != status->types.end();
+        const std::string fault = !status->ready          ? status->detail
+                                  : !device_fault.empty() ? device_fault
+                                  : computes              ? ""
+                                                          : fmt::format("it does not compute in {}", name_of(dtype));
+        if (fault.empty()) return {name, passed_over};
+        if (status->faulty || !device_fault.empty()) passed_over = fmt::format("the {} backend is passed over: {}", name, fault);
+        reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", name, fault);
     }
-    fail("no backend that is ready here computes in {}: {}", name_of(dtype), why);
+    fail("no backend that is ready here computes in {} ({})", name_of(dtype), reasons);
 }
 
 SessionOptions session_options(const CommonOptions& options) {
     const DType dtype = dtype_named(options.dtype);
-    const std::string backend = options.backend.empty() ? best_backend(dtype) : options.backend;
-    if (options.device > 0 && backend != "cuda")
-        throw UsageError(fmt::format("--device says {}, which of the GPUs to use; the {} backend uses none", options.device, backend));
-    return {.backend = backend,
+    BackendChoice choice{options.backend};
+    if (options.backend.empty()) choice = best_backend(dtype, options.device);
+    if (!choice.passed_over.empty()) warn_once("backend", "{}; {} is used", choice.passed_over, choice.name);
+    if (options.device > 0 && choice.name != "cuda")
+        throw UsageError(fmt::format("--device says {}, which of the GPUs to use; the {} backend uses none", options.device, choice.name));
+    return {.backend = choice.name,
             .dtype = dtype,
             .threads = options.threads > 0 ? options.threads : usable_cores(),
             .device = options.device,

@@ -62,7 +62,13 @@ struct RealRange {
 void allow_real(Option* option, const RealRange& range);
 
 // The best backend that is ready here and computes in this type: a GPU before the processor before the reference.
-std::string best_backend(DType dtype);
+struct BackendChoice {
+    std::string name;
+    std::string passed_over = {};  // why a GPU that is here is not used; empty: it is, or there is none
+};
+// `device` as --device says. Error when there is none.
+BackendChoice best_backend(DType dtype, int device = 0);
+// Warns when a GPU that is here is passed over.
 SessionOptions session_options(const CommonOptions& options);
 // The model's shape options; the batch is `batch` where --batch was not given.
 ModelOptions model_options(const CommonOptions& options, Mode mode, int64_t batch);

@@ -70,7 +70,7 @@ int show(const PlanArguments& arguments) {
     const Graph graph = training_graph(entry.make(shape), {.rule = {.rule = rule_named(arguments.optimizer)}});
     const UniformPlan uniform = plan_for(choice, graph);
     const SessionOptions session = session_options(arguments.common);
-    const auto backend = make_backend(session.backend, {.threads = session.threads});
+    const auto backend = make_backend(session.backend, {.threads = session.threads, .device = session.device});
     const PlanReport report = report_plan(graph, uniform.plan, backend->target(), session.dtype);
 
     const std::string name = choice.fixed ? arguments.ranks.plan : choice.spec;

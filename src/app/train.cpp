@@ -213,8 +213,9 @@ std::shared_ptr<const Costs> costs_for(const TrainConfig& given, bool resume, Li
         require(document.is_object() && document.value("uses_tuned", Json()).is_boolean(),
                 "{}: expected what tuning found, found something else", kept.string());
         if (!document["uses_tuned"].get<bool>()) return nullptr;
-        return std::make_shared<MeasuredCosts>(std::make_shared<CostTable>(cost_table_from_json(document)),
-                                               make_backend(config.backend, {.threads = config.threads})->target());
+        return std::make_shared<MeasuredCosts>(
+            std::make_shared<CostTable>(cost_table_from_json(document)),
+            make_backend(config.backend, {.threads = config.threads, .device = session.device})->target());
     }
     const Tuning tuning = tune_here(training_graph_of(config, config.batch), session);
     if (leads) {

@@ -1,5 +1,6 @@
 // Every op and every pattern on every backend that is ready here, in every type that it computes in, by every candidate and in every layout that it
 // offers, against the reference in float64 on the same (rounded) inputs. What a kernel does not write, writes too far, or leaves to chance is seen.
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -178,27 +179,26 @@ std::vector<OpParam> params() {
     return list;
 }
 
-class BackendOps : public ::testing::TestWithParam<OpParam> {
-  protected:
-    // Made once for all tests of a backend; making one takes time.
-    static Backend* backend(const std::string& name) {
-        static auto& made = *new std::map<std::string, std::unique_ptr<Backend>>;  // kept to the end: drivers go before statics do
-        for (const BackendStatus& status : backend_statuses())
-            if (status.name == name && !status.ready) return nullptr;
-        auto& known = made[name];
-        if (!known) known = make_backend(name, {});
-        return known.get();
-    }
-    static std::string why_not(const std::string& name) {
-        for (const BackendStatus& status : backend_statuses())
-            if (status.name == name) return status.detail;
-        return "";
-    }
-};
+// Made once for all tests of a backend; making one takes time. Nothing where it is not ready.
+Backend* backend_named(const std::string& name) {
+    static auto& made = *new std::map<std::string, std::unique_ptr<Backend>>;  // kept to the end: drivers go before statics do
+    for (const BackendStatus& status : backend_statuses())
+        if (status.name == name && !status.ready) return nullptr;
+    auto& known = made[name];
+    if (!known) known = make_backend(name, {});
+    return known.get();
+}
+std::string why_not(const std::string& name) {
+    for (const BackendStatus& status : backend_statuses())
+        if (status.name == name) return status.detail;
+    return "";
+}
+
+class BackendOps : public ::testing::TestWithParam<OpParam> {};
 
 TEST_P(BackendOps, AgreeWithTheReference) {
     const OpParam& param = GetParam();
-    Backend* const b = backend(param.backend);
+    Backend* const b = backend_named(param.backend);
     if (!b) GTEST_SKIP() << "backend " << param.backend << ": " << why_not(param.backend);
     const double allowed = tolerance(param.compute);
     int offered = 0;
@@ -239,6 +239,66 @@ TEST_P(BackendOps, AgreeWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(All, BackendOps, ::testing::ValuesIn(params()), [](const auto& each) {
     return fmt::format("{}_{}_{}", each.param.backend, name_of(each.param.compute), each.param.named.name);
 });
+
+// A run ends when its loss is not finite, so what went wrong in a layer has to get there: a ReLU must not make 0 of a NaN. oneDNN's does, which is why the
+// cpu backend is not asked.
+class KeepsNaN : public ::testing::TestWithParam<DType> {
+  protected:
+    static OpCase relu(Draw& d) {
+        OpCase c;
+        c.outputs = {c.step(UnaryOp{}, {c.input(Element::Real, with_nans(d, {2, 16, 9, 10}))})};
+        return c;
+    }
+    static OpCase bias_relu(Draw& d) {
+        OpCase c;
+        const int x = c.input(Element::Real, with_nans(d, {2, 16, 9, 10})), b = c.input(Element::Precise, d.normal({16}));
+        c.outputs = {c.step(UnaryOp{}, {c.step(BiasOp{1}, {x, b})})};
+        return c;
+    }
+    static OpCase conv_bias_relu(Draw& d) {
+        OpCase c;
+        const int x = c.input(Element::Real, with_nans(d, {2, 16, 9, 10})), w = c.input(Element::Precise, d.normal({24, 16, 3, 3})),
+                  b = c.input(Element::Precise, d.normal({24}));
+        const ConvOp conv{{.kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .pad_lo = {1, 1}, .pad_hi = {1, 1}}, 1};
+        c.outputs = {c.step(UnaryOp{}, {c.step(BiasOp{1}, {c.step(conv, {x, w}), b})})};
+        return c;
+    }
+
+  private:
+    static Tensor with_nans(Draw& d, const Shape& shape) {
+        Tensor x = d.normal(shape);
+        for (const size_t at : {size_t{7}, static_cast<size_t>(x.numel()) - 1}) x.as<double>()[at] = std::nan("");
+        return x;
+    }
+};
+
+TEST_P(KeepsNaN, Cuda) {
+    Backend* const b = backend_named("cuda");
+    if (!b) GTEST_SKIP() << "backend cuda: " << why_not("cuda");
+    for (const auto draw_case : {relu, bias_relu, conv_bias_relu}) {
+        Draw draw("keeps_nan", 0);
+        const OpCase c = draw_case(draw);
+        const Problem problem = c.problem(b->target(), GetParam());
+        const Tensor expected = op_testing::reference_outputs(problem, c.inputs, kContext)[0];
+        const auto candidates = b->target().candidates(problem);
+        EXPECT_FALSE(candidates.empty()) << text_of(problem);
+        for (const Candidate& some : candidates)
+            for (const Candidate& candidate : resolved(problem, some)) {
+                const Tensor found = Trial(*b, problem, candidate, c.inputs).run()[0];
+                int64_t wanted = 0, lost = 0;
+                for (int64_t i = 0; i < found.numel(); ++i) {
+                    if (!std::isnan(element(expected, i))) continue;
+                    ++wanted;
+                    lost += !std::isnan(element(found, i));
+                }
+                EXPECT_GT(wanted, 0);
+                EXPECT_EQ(lost, 0) << "of " << wanted << " NaNs were lost by " << describe(problem, candidate);
+            }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KeepsNaN, ::testing::Values(DType::f64, DType::f32, DType::tf32, DType::bf16),
+                         [](const auto& each) { return std::string(name_of(each.param)); });
 
 TEST(OpCases, CoverEveryOp) {
     std::set<size_t> seen;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -24,6 +26,24 @@ TEST(Registry, UnknownNameIsAnsweredWithASuggestion) {
     const auto message = message_of("referense");
     EXPECT_NE(message.find("unknown backend \"referense\""), std::string::npos) << message;
     EXPECT_NE(message.find("did you mean \"reference\"?"), std::string::npos) << message;
+}
+
+TEST(Registry, StatusesSayWhatTargetsComputeIn) {
+    for (const auto& status : backend_statuses()) {
+        if (!status.ready) continue;
+        const auto backend = make_backend(status.name, {});
+        for (const DType type : {DType::f64, DType::f32, DType::tf32, DType::bf16}) {
+            const bool said = std::find(status.types.begin(), status.types.end(), type) != status.types.end();
+            if (said)
+                EXPECT_NO_THROW(backend->target().storage(Element::Real, type)) << status.name << " " << name_of(type);
+            else
+                EXPECT_THROW(backend->target().storage(Element::Real, type), Error) << status.name << " " << name_of(type);
+        }
+    }
+}
+
+TEST(Registry, OnlyWhatIsNotReadyIsFaulty) {
+    for (const auto& status : backend_statuses()) EXPECT_FALSE(status.ready && status.faulty) << status.name;
 }
 
 TEST(Registry, WhatIsNotReadySaysWhy) {

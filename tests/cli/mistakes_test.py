@@ -66,6 +66,11 @@ class Numbers(CliTest):
     def test_a_device_of_a_backend_without_devices(self):
         self.refused(2, ["--device", "cpu"], "show", "lenet5", "--backend", "cpu", "--device", "3")
 
+    def test_a_type_that_nothing_here_computes_in(self):
+        cuda = next(b for b in self.json("info")["backends"] if b["name"] == "cuda")
+        if not cuda["ready"]:
+            self.refused(1, ["bf16", "cuda: " + cuda["detail"], "cpu: "], "show", "lenet5", "--dtype", "bf16")
+
     def test_simulations(self):
         simulate = ["simulate", "lenet5", "--machine", "v100"]
         self.refused(2, ["--slow", '"5:2"', "0 to 1"], *simulate, "--ranks", "1,2", "--slow", "5:2")

@@ -125,7 +125,7 @@ std::unique_ptr<Kernel> prepare_bias(const KernelRequest& request, Device& devic
         using T = decltype(zero);
         const ChannelPlan plan = bias_plan(operand(request, b.x), b.axis, b.rank, false);
         const BiasPass<T> pass{{data_of<const T>(request, b.x)}, data_of<T>(request, b.y), data_of<const Wide<T>>(request, b.b), b.after};
-        kernel = make_kernel([&device, plan, pass](const StepContext&) { start_channel_pass(device, plan, pass, nullptr); });
+        kernel = pass_kernel(device, plan, pass, nullptr);
     });
     return kernel;
 }
@@ -179,11 +179,7 @@ std::unique_ptr<Kernel> prepare_bias_grad(const KernelRequest& request, Device& 
     with_floating(dtype_of(request, b.dy), [&](auto zero) {
         using T = decltype(zero);
         const ChannelPlan plan = bias_plan(operand(request, b.dy), b.axis, b.rank, true);
-        const auto started = [&](const auto& pass) {
-            return make_kernel([&device, plan, pass, workspace = request.workspace](const StepContext&) {
-                start_channel_pass(device, plan, pass, workspace);
-            });
-        };
+        const auto started = [&](const auto& pass) { return pass_kernel(device, plan, pass, request.workspace); };
         const T* const dy = data_of<const T>(request, b.dy);
         auto* const db = data_of<Wide<T>>(request, b.db);
         if (b.d == kNoTensor)
@@ -214,9 +210,7 @@ std::unique_ptr<Kernel> prepare_prelu(const KernelRequest& request, Device& devi
         const bool shared = numel(operand(request, step.inputs[1]).desc.shape) == 1;
         const T* const in = static_cast<const T*>(x.data);
         T* const out = data_of<T>(request, step.outputs[0]);
-        const auto started = [&](const auto& pass) {
-            return make_kernel([&device, plan, pass](const StepContext&) { start_channel_pass(device, plan, pass, nullptr); });
-        };
+        const auto started = [&](const auto& pass) { return pass_kernel(device, plan, pass, nullptr); };
         kernel =
             step.inputs.size() == 2
                 ? started(PReluPass<T, PRelu::Forward>{{in}, out, slope, shared, nullptr})
@@ -250,9 +244,7 @@ std::unique_ptr<Kernel> prepare_slope(const KernelRequest& request, Device& devi
                                                   nullptr,
                                                   false,
                                                   data_of<Wide<T>>(request, step.outputs[0])};
-        kernel = make_kernel([&device, plan, pass, workspace = request.workspace](const StepContext&) {
-            start_channel_pass(device, plan, pass, workspace);
-        });
+        kernel = pass_kernel(device, plan, pass, request.workspace);
     });
     return kernel;
 }

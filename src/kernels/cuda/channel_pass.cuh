@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/views.h"
+#include "kernels/function_kernel.h"
 
 namespace convoy::cuda {
 
@@ -200,6 +201,12 @@ __global__ void finish_sums(F f, const Wide<typename F::Element>* partial, int64
     f.finish(c, sums);
 }
 
+inline void expect_numbered(const ChannelView& view, int pack) {
+    if (view.inner == 1 || view.per_channel() / pack <= kMostNumbered) return;
+    throw TooLarge(fmt::format("a tensor of {} x {} x {} has {} elements in a channel, and kernels number up to {}, {} at a time",
+                               view.outer, view.channels, view.inner, view.per_channel(), kMostNumbered, pack));
+}
+
 inline bool aligned_to_pack(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; }
 
 template <class F, int V>
@@ -213,10 +220,19 @@ void start_with(const Device& device, const ChannelPlan& plan, const F& f, Wide<
         launch(device, rows_pass<F, V>, grid, block, f, view.outer, view.channels, plan.chunk, partial);
     } else {
         const int64_t packs = view.per_channel() / V;
-        CONVOY_CHECK(packs < (int64_t{1} << 32), "a channel of {} elements", view.per_channel());
+        expect_numbered(view, V);
         launch(device, planes_pass<F, V>, dim3(static_cast<unsigned>(view.channels), static_cast<unsigned>(plan.chunks)), kThreads, f,
                view.channels, static_cast<uint32_t>(view.inner / V), packs, ceil_div(packs, plan.chunks), partial);
     }
+}
+
+// Whether the pass can take several elements at a time.
+template <class F>
+bool in_packs(const ChannelView& view, const F& f) {
+    bool packs = (view.inner == 1 ? view.channels : view.inner) % kFullPack<typename F::Element> == 0;
+    for (int k = 0; k < F::kIn; ++k) packs = packs && aligned_to_pack(f.in[k]);
+    if constexpr (F::kWrites) packs = packs && aligned_to_pack(f.out);
+    return packs;
 }
 
 }  // namespace channel_pass_detail
@@ -225,20 +241,24 @@ void start_with(const Device& device, const ChannelPlan& plan, const F& f, Wide<
 template <class F>
 void start_channel_pass(const Device& device, const ChannelPlan& plan, const F& f, void* workspace) {
     using namespace channel_pass_detail;
-    constexpr int V = kFullPack<typename F::Element>;
     auto* const partial = static_cast<Wide<typename F::Element>*>(workspace);
     const ChannelView& view = plan.view;
     if (view.channels == 0) return;
-    bool packs = (view.inner == 1 ? view.channels : view.inner) % V == 0;
-    for (int k = 0; k < F::kIn; ++k) packs = packs && aligned_to_pack(f.in[k]);
-    if constexpr (F::kWrites) packs = packs && aligned_to_pack(f.out);
-    if (packs)
-        start_with<F, V>(device, plan, f, partial);
+    if (in_packs(view, f))
+        start_with<F, kFullPack<typename F::Element>>(device, plan, f, partial);
     else
         start_with<F, 1>(device, plan, f, partial);
     if constexpr (F::kSums > 0)
         launch(device, finish_sums<F>, dim3(static_cast<unsigned>(ceil_div(view.channels, kFinishChannels))),
                dim3(kFinishChannels, kFinishRows), f, partial, view.channels, plan.chunks);
+}
+
+// A kernel that does so. TooLarge, as for start_channel_pass, when the elements of a channel cannot be numbered.
+template <class F>
+std::unique_ptr<Kernel> pass_kernel(Device& device, const ChannelPlan& plan, const F& f, void* workspace) {
+    using namespace channel_pass_detail;
+    expect_numbered(plan.view, in_packs(plan.view, f) ? kFullPack<typename F::Element> : 1);
+    return make_kernel([&device, plan, f, workspace](const StepContext&) { start_channel_pass(device, plan, f, workspace); });
 }
 
 }  // namespace convoy::cuda

@@ -2,11 +2,15 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/direct_conv.h"
 #include "kernels/cuda/family.h"
 #include "kernels/cuda/library_conv.h"
+#include "kernels/cuda/library_plan.h"
 #include "kernels/cuda/library_workspace.h"
+#include "kernels/cuda/views.h"
+#include "program/key.h"
 
 namespace convoy::cuda {
 
@@ -42,6 +46,7 @@ std::vector<Candidate> candidates(const Problem& p) {
             {.layout = library_layout(p.compute, rank), .activations = {conv.x, conv.w, conv.y}, .workspace_bytes = library_workspace(p)});
         candidate.algorithm = "cudnn";
         candidate.seconds = memory_seconds(p) + work_of(p) / rate;
+        candidate.numerics = library_transforms(p.compute) ? Numerics::Fast : Numerics::Exact;
         for (int t = 0; t < p.inputs; ++t)
             candidate.input_types.push_back(t == conv.w && p.compute == DType::bf16 ? DType::bf16
                                                                                     : p.tensors[static_cast<size_t>(t)].dtype);
@@ -58,6 +63,10 @@ std::unique_ptr<Kernel> prepare_direct(const KernelRequest& request, Device& dev
     const auto conv = *recognised(request.problem);
     const DirectConv direct{conv.direction,          conv.window, conv.groups, operand(request, conv.x), operand(request, conv.w),
                             operand(request, conv.y)};
+    const Operand& result = direct.direction == Direction::Forward     ? direct.y
+                            : direct.direction == Direction::GradInput ? direct.x
+                                                                       : direct.w;
+    packs_of(volume_of(result.desc.shape, result.layout), 1);  // too large is said now, not in a step
     void* const bias = conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data;
     const auto activation = conv.activation;
     return make_kernel([&device, direct, bias, activation](const StepContext&) {
@@ -67,8 +76,12 @@ std::unique_ptr<Kernel> prepare_direct(const KernelRequest& request, Device& dev
 }
 
 std::unique_ptr<Kernel> prepare(const KernelRequest& request, Device& device) {
-    if (request.algorithm == "conv:cudnn")
-        if (auto kernel = library_conv(request, *recognised(request.problem), device)) return kernel;
+    if (request.algorithm == "conv:cudnn") {
+        std::string why;
+        if (auto kernel = library_conv(request, *recognised(request.problem), device, why)) return kernel;
+        const std::string problem = key_of(request.problem);
+        warn_once(problem, "{} is computed directly, which is slow, because the library has no way to do it here: {}", problem, why);
+    }
     return prepare_direct(request, device);
 }
 

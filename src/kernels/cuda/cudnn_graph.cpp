@@ -115,6 +115,9 @@ bool allowed(const Descriptor& engine, const EnginePolicy& policy) {
     if (policy.deterministic && notes.count(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
     if (notes.count(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) || notes.count(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13))
         return false;
+    const bool transforms = notes.count(CUDNN_NUMERICAL_NOTE_FFT) || notes.count(CUDNN_NUMERICAL_NOTE_WINOGRAD) ||
+                            notes.count(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4) || notes.count(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
+    if (transforms && !policy.transforms) return false;
     return policy.tensor_cores || !(notes.count(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) || notes.count(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
 }
 

@@ -65,6 +65,7 @@ class ConvGraph {
 struct EnginePolicy {
     bool tensor_cores = true;  // off: neither those nor inputs rounded to fewer bits
     bool deterministic = true;
+    bool transforms = true;  // Winograd's and Fourier's
 };
 
 // An engine with its settings; `name` says the same in words, from one run of the program to another.

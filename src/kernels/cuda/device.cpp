@@ -35,6 +35,23 @@ int device_count(std::string& why) {
     return count;
 }
 
+bool driver_is_faulty() {
+    int count = 0, driver = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    cudaGetLastError();
+    cudaDriverGetVersion(&driver);
+    return driver > 0 && status != cudaSuccess && status != cudaErrorNoDevice && status != cudaErrorStubLibrary;
+}
+
+std::string device_fault(int number) {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
+    constexpr int kLeast = 9;
+    if (properties.major >= kLeast) return "";
+    return fmt::format("{} has compute capability {}.{}; this build has kernels for {}.0 and later", properties.name, properties.major,
+                       properties.minor, kLeast);
+}
+
 std::string describe_device(int number) {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
@@ -61,11 +78,11 @@ Device::Device(int number) : number_(number) {
     const int count = device_count(why);
     require(count > 0, "the cuda backend is not ready: {}", why);
     require(number >= 0 && number < count, "there is no GPU {}; this machine has {} (0 to {})", number, count, count - 1);
+    const std::string fault = device_fault(number);
+    require(fault.empty(), "the cuda backend cannot use GPU {}: {}", number, fault);
     use();
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
-    require(properties.major >= 9, "{} has compute capability {}.{}; this build has kernels for 9.0 and later", properties.name,
-            properties.major, properties.minor);
     name_ = properties.name;
     bus_id_ = bus_id_of(number);
     identity_ = uuid_text(properties.uuid);

@@ -64,6 +64,10 @@ class Device {
 
 // Devices that the driver shows; 0 with the reason in `why` when it shows none.
 int device_count(std::string& why);
+// Whether it shows none though there is one, or may be: a driver that is too old, or that fails.
+bool driver_is_faulty();
+// Why this build cannot use a device; nothing when it can.
+std::string device_fault(int number);
 // "driver 13.0, runtime 13.0, cuDNN 9.19.0"
 std::string describe_libraries();
 // "NVIDIA H200, 139.8 GiB"

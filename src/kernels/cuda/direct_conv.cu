@@ -16,7 +16,7 @@ struct Shapes {
 template <class T, class Weight>
 __global__ void __launch_bounds__(kThreads) direct_forward(Shapes s, const T* x, const Weight* w, T* y, uint32_t count) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < count; i = next_item(i, count)) {
         const Position p = position_of<false, 1>(s.y, i);
         const int64_t first = p.c / s.filters_per_group * s.w.c;  // channel
         W sum = 0;
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) direct_forward(Shapes s, const T* x,
 template <class T, class Weight>
 __global__ void __launch_bounds__(kThreads) direct_grad_input(Shapes s, const T* dy, const Weight* w, T* dx, uint32_t count) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < count; i = next_item(i, count)) {
         const Position p = position_of<false, 1>(s.x, i);
         const int64_t group = p.c / s.w.c, c = p.c % s.w.c;
         const Covering c0 = covering(s.window, 0, p.at[0], s.y.size[0]), c1 = covering(s.window, 1, p.at[1], s.y.size[1]),

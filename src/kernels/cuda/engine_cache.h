@@ -1,5 +1,5 @@
 // Which engine was the fastest for a problem, remembered from run to run: measuring takes time, and two measurements may disagree, while the same
-// engine gives the same bits.
+// engine gives the same bits. Many processes may read and write the file at once.
 #pragma once
 
 #include <map>
@@ -16,12 +16,33 @@ class EngineCache {
     explicit EngineCache(std::string path);
 
     std::optional<std::string> find(const std::string& problem);
+    // Adds it to the file; what other processes have stored there meanwhile stays, and is found from then on.
     void store(const std::string& problem, const std::string& engine);
 
+    // A thread's turn to measure: one at a time, because ranks may be threads and share a GPU. Whoever had to wait looks again before it measures, so ranks
+    // choose alike. What is stored during a turn is written when it ends. A turn may be taken within a turn.
+    class Turn {
+      public:
+        explicit Turn(EngineCache& cache);
+        ~Turn();
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+      private:
+        EngineCache& cache_;
+        std::unique_lock<std::recursive_mutex> lock_;
+    };
+
   private:
+    using Engines = std::map<std::string, std::string>;
+    static Engines parse(const std::string& text);
+    void write();
+
     std::string path_;
-    std::mutex mutex_;  // ranks may be threads
-    std::map<std::string, std::string> engines_;
+    std::recursive_mutex turns_;
+    std::mutex mutex_;  // of all below
+    int turns_taken_ = 0;
+    Engines engines_, unwritten_;
 };
 
 }  // namespace convoy::cuda

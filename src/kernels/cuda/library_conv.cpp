@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/cuda/bias.h"
 #include "kernels/cuda/copy.h"
+#include "kernels/cuda/engine_cache.h"
 #include "kernels/cuda/library_plan.h"
 #include "kernels/cuda/library_workspace.h"
 #include "kernels/cuda/product_conv.h"
@@ -59,14 +60,13 @@ class LibraryConv {
           asked_{conv.direction, conv.window, compute_, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y), {}},
           scratch_(request.workspace, library_workspace(request.problem)) {}
 
-    std::unique_ptr<Kernel> kernel() {
+    std::unique_ptr<Kernel> kernel(std::string& why) {
         const auto list = ways();
         std::string question = fmt::format("{}{}, one of ways {}:", text_of(asked_), follow_.text(), kWays);
         for (const Way& way : list) question += " " + way.name + ",";
-        if (const auto known = remembered(device_, question))
-            for (const Way& way : list)
-                if (way.name == *known)
-                    if (Start start = way.make(scratch_)) return kept(std::move(start), needed_);
+        if (auto known = chosen_before(list, question)) return known;
+        const EngineCache::Turn turn(EngineCache::shared());
+        if (auto known = chosen_before(list, question)) return known;
         Start best;
         std::string chosen;
         double seconds = 0;
@@ -79,8 +79,9 @@ class LibraryConv {
             double taken = 0;
             try {
                 taken = measure_runs(device_, start, best ? 2 * seconds : 0);
-            } catch (const Error&) {
-                continue;  // it cannot be done so after all
+            } catch (const Error& e) {
+                failures_.add(e);  // it cannot be done so after all
+                continue;
             }
             if (best && taken >= seconds) continue;
             best = std::move(start);
@@ -88,15 +89,26 @@ class LibraryConv {
             seconds = taken;
             bytes = needed_;
         }
-        if (!best) return nullptr;
-        remember(device_, question, chosen);
+        if (!best) {
+            why = failures_.last.empty() ? "there is too little scratch memory" : failures_.last;
+            return nullptr;
+        }
+        if (!failures_.for_memory) remember(device_, question, chosen);
         return kept(std::move(best), bytes);
     }
 
   private:
+    std::unique_ptr<Kernel> chosen_before(const std::vector<Way>& list, const std::string& question) {
+        if (const auto known = remembered(device_, question))
+            for (const Way& way : list)
+                if (way.name == *known)
+                    if (Start start = way.make(scratch_)) return kept(std::move(start), needed_);
+        return nullptr;
+    }
+
     // The next plan will know how much it needs.
     std::unique_ptr<Kernel> kept(Start start, int64_t bytes) const {
-        remember_workspace(problem_, bytes);
+        if (!failures_.for_memory) remember_workspace(problem_, bytes);
         return make_kernel([start = std::move(start)](const StepContext&) { start(); });
     }
 
@@ -219,8 +231,9 @@ class LibraryConv {
             Start start = product_conv(device_, product(join), compute_, s, left);
             needed_ = scratch_.left() - left;
             return start;
-        } catch (const Error&) {
-            return nullptr;  // no product that the library takes
+        } catch (const Error& e) {
+            failures_.add(e);  // no product that the library takes
+            return nullptr;
         }
     }
 
@@ -344,7 +357,7 @@ class LibraryConv {
     }
 
     std::shared_ptr<ExecutionPlan> tuned(const Asked& a, const Scratch& s) const {
-        auto plan = library_plan(device_, a, s, hopeless_);
+        auto plan = library_plan(device_, a, s, hopeless_, failures_);
         if (plan) needed_ = scratch_.left() - s.left() + plan->workspace_bytes();
         return plan;
     }
@@ -358,7 +371,8 @@ class LibraryConv {
     Asked asked_;
     Scratch scratch_;
     mutable int64_t needed_ = 0;  // by the way that was made last
-    double hopeless_ = 0;         // as in TuneRequest
+    mutable Failures failures_;
+    double hopeless_ = 0;  // as in TuneRequest
 };
 
 }  // namespace
@@ -367,8 +381,8 @@ Layout library_layout(DType compute, int rank) {
     return compute == DType::bf16 || compute == DType::tf32 ? Layout::channels_last(rank) : Layout::plain();
 }
 
-std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device) {
-    return LibraryConv(request, conv, device).kernel();
+std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device, std::string& why) {
+    return LibraryConv(request, conv, device).kernel(why);
 }
 
 }  // namespace convoy::cuda

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/cuda/device.h"
 #include "kernels/patterns.h"
@@ -11,7 +12,7 @@ namespace convoy::cuda {
 
 // Tensor cores work along the channels.
 Layout library_layout(DType compute, int rank);
-// Nothing when the library has no way to do it. The request's problem must outlive the call only.
-std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device);
+// Nothing, with the reason in `why`, when the library has no way to do it. The request's problem must outlive the call only.
+std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device, std::string& why);
 
 }  // namespace convoy::cuda

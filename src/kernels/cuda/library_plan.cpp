@@ -63,9 +63,10 @@ std::string text_of(const Asked& asked) {
     return text + asked.at_once.text();
 }
 
-std::shared_ptr<ExecutionPlan> library_plan(Device& device, const Asked& asked, const Scratch& scratch, double hopeless) {
+std::shared_ptr<ExecutionPlan> library_plan(Device& device, const Asked& asked, const Scratch& scratch, double hopeless,
+                                            Failures& failures) {
     TuneRequest request{.problem = text_of(asked),
-                        .policy = {.tensor_cores = asked.compute != DType::f32},
+                        .policy = {.tensor_cores = asked.compute != DType::f32, .transforms = library_transforms(asked.compute)},
                         .memory = {{kX, asked.x.data}, {kW, asked.w.data}, {kY, asked.y.data}},
                         .workspace = scratch.rest(),
                         .workspace_bytes = scratch.left(),
@@ -78,9 +79,10 @@ std::shared_ptr<ExecutionPlan> library_plan(Device& device, const Asked& asked, 
         else
             graph.convolution(asked.direction, tensor(kX, asked.x), tensor(kW, asked.w), tensor(kY, asked.y));
         request.graph = graph.finalize(device);
-        return tune(device, request);
-    } catch (const Error&) {
-        return nullptr;  // no graph that the library takes
+        return tune(device, request, failures);
+    } catch (const Error& e) {
+        failures.add(e);  // no graph that the library takes
+        return nullptr;
     }
 }
 

@@ -31,7 +31,12 @@ struct Asked {
 // It in words.
 std::string text_of(const Asked& asked);
 
-// The fastest of the library's engines, bound to the operands, with memory of the scratch; nothing when there is none. `hopeless` as in TuneRequest.
-std::shared_ptr<ExecutionPlan> library_plan(Device& device, const Asked& asked, const Scratch& scratch, double hopeless);
+// Whether engines may be taken that use Winograd's or Fourier's transforms. In bf16 they would gain nothing and lose digits.
+constexpr bool library_transforms(DType compute) { return compute != DType::bf16; }
+
+// The fastest of the library's engines, bound to the operands, with memory of the scratch; nothing when there is none. `hopeless` as in TuneRequest,
+// `failures` as in tune().
+std::shared_ptr<ExecutionPlan> library_plan(Device& device, const Asked& asked, const Scratch& scratch, double hopeless,
+                                            Failures& failures);
 
 }  // namespace convoy::cuda

@@ -29,7 +29,7 @@ struct LocalConv {
 
 template <class T>
 __global__ void local_forward(LocalConv s, const T* x, const Wide<T>* w, T* y, uint32_t count) {
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < count; i = next_item(i, count)) {
         const Position p = position_of<false, 1>(s.y, i);
         Wide<T> sum = 0;
         for (int64_t c = 0; c < s.x.c; ++c) {
@@ -42,7 +42,7 @@ __global__ void local_forward(LocalConv s, const T* x, const Wide<T>* w, T* y, u
 
 template <class T>
 __global__ void local_grad_input(LocalConv s, const T* dy, const Wide<T>* w, T* dx, uint32_t count) {
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < count; i = next_item(i, count)) {
         const Position p = position_of<false, 1>(s.x, i);
         Wide<T> sum = 0;
         const Covering c0 = covering(s.window, 0, p.at[0], s.y.size[0]), c1 = covering(s.window, 1, p.at[1], s.y.size[1]),

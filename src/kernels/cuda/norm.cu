@@ -199,11 +199,6 @@ Channels<W> channels_of(const KernelRequest& request, int stats, int gamma, int 
     return {at(stats), at(gamma), at(beta), operand(request, stats).desc.shape[1], epsilon};
 }
 
-template <class F>
-std::unique_ptr<Kernel> pass_kernel(Device& device, const ChannelPlan& plan, const F& f, void* workspace) {
-    return make_kernel([&device, plan, f, workspace](const StepContext&) { start_channel_pass(device, plan, f, workspace); });
-}
-
 bool accepts_stats(const Problem& p) { return steps_are<BatchStatsOp>(p); }
 std::vector<Candidate> stats_candidates(const Problem& p) { return in_each_layout(p, {0}, {}, sums_workspace(p.tensors[0])); }
 std::unique_ptr<Kernel> prepare_stats(const KernelRequest& request, Device& device) {

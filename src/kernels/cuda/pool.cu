@@ -10,7 +10,7 @@ namespace {
 template <class T, class Where, int V, bool kLast>
 __global__ void __launch_bounds__(kThreads) max_pool(Volume x, Volume y, Window3 w, const T* xs, T* ys, Where* where, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         const Position p = position_of<kLast, V>(y, i);
         W best[V];
         int at[V];
@@ -60,7 +60,7 @@ template <class T, class Where, int V, bool kLast, bool kMasked>
 __global__ void __launch_bounds__(kThreads) max_pool_grad(Volume x, Volume y, Window3 w, const T* dys, const Where* where, const T* saved,
                                                           T* dxs, Rectifier rectifier, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         const Position p = position_of<kLast, V>(x, i);
         W sums[V] = {};
         const int64_t sample = p.n * y.stride_n + p.c * y.stride_c;
@@ -103,7 +103,7 @@ template <class T, class Where, int V, bool kMasked>
 __global__ void __launch_bounds__(kThreads) max_pool_grad_lines(Volume x, Volume y, Window3 w, const T* dys, const Where* where,
                                                                 const T* saved, T* dxs, Rectifier rectifier, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         Position p = position_of<false, 1>(x, i);
         p.at[2] *= V;
         W sums[V] = {};
@@ -144,7 +144,7 @@ struct WholeInput {
 template <class Where>
 __global__ void __launch_bounds__(kThreads)
     max_index(Volume y, Window3 w, WholeInput whole, const Where* where, int32_t* places, uint32_t count) {
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < count; i = next_item(i, count)) {
         const Position p = position_of<false, 1>(y, i);
         const int at = static_cast<int>(where[i]), plane = w.kernel[1] * w.kernel[2];
         const int64_t i0 = source_of(w, 0, p.at[0], at / plane), i1 = source_of(w, 1, p.at[1], at / w.kernel[2] % w.kernel[1]),
@@ -173,7 +173,7 @@ __device__ __forceinline__ int counted(const Window3& w, int64_t size, bool padd
 template <class T, int V, bool kLast>
 __global__ void __launch_bounds__(kThreads) average_pool(Volume x, Volume y, Window3 w, bool padding, const T* xs, T* ys, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         const Position p = position_of<kLast, V>(y, i);
         W sums[V] = {};
         const int64_t sample = p.n * x.stride_n + p.c * x.stride_c;
@@ -206,7 +206,7 @@ template <class T, int V, bool kLast>
 __global__ void __launch_bounds__(kThreads)
     average_pool_grad(Volume x, Volume y, Window3 w, bool padding, const T* dys, T* dxs, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         const Position p = position_of<kLast, V>(x, i);
         W sums[V] = {};
         const int64_t sample = p.n * y.stride_n + p.c * y.stride_c;
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kThreads)
         const int count = counted(w, size, padding, d, o);
         return count == 0 ? W{0} : W{1} / static_cast<W>(count);
     };
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         Position p = position_of<false, 1>(x, i);
         p.at[2] *= V;
         W sums[V] = {};

@@ -11,6 +11,13 @@ __device__ __forceinline__ uint32_t quotient(const Divisor& d, uint32_t n) {
     return (high + ((n - high) >> d.shift1)) >> d.shift2;
 }
 
+// Items of a grid's loop: for (uint32_t i = first_item(); i < count; i = next_item(i, count)). The next number may need more than 32 bits; then it is `count`.
+__device__ __forceinline__ uint32_t first_item() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ uint32_t next_item(uint32_t i, uint32_t count) {
+    const uint32_t step = gridDim.x * blockDim.x;
+    return count - i > step ? i + step : count;
+}
+
 struct Position {
     int64_t n, c;
     int at[3];
@@ -46,12 +53,6 @@ void with_packs(const Volume& x, const Volume& y, const Fn& fn) {
     if (last && x.c % V == 0) return fn(std::integral_constant<int, V>{}, std::bool_constant<true>{});
     if (last) return fn(std::integral_constant<int, 1>{}, std::bool_constant<true>{});
     fn(std::integral_constant<int, 1>{}, std::bool_constant<false>{});
-}
-
-inline uint32_t packs_of(const Volume& v, int width) {
-    const int64_t packs = v.n * v.c * v.size[0] * v.size[1] * v.size[2] / width;
-    CONVOY_CHECK(packs < (int64_t{1} << 32), "an activation of {} elements", packs * width);
-    return static_cast<uint32_t>(packs);
 }
 
 // The outputs [first, last] of a window whose windows may hold input i, along dim d.

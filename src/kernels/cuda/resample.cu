@@ -48,7 +48,7 @@ struct Frame {
 template <class T, Rule kRule, int V, bool kLast>
 __global__ void __launch_bounds__(kThreads) resample(Volume x, Volume y, Frame frame, const T* xs, T* ys, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         const Position p = position_of<kLast, V>(y, i);
         Taps taps[3];
         int first[3], last[3];
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads) resample(Volume x, Volume y, Frame f
 template <class T, Rule kRule, int V, bool kLast>
 __global__ void __launch_bounds__(kThreads) resample_grad(Volume x, Volume y, Frame frame, const T* dys, T* dxs, uint32_t packs) {
     using W = Wide<T>;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < packs; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = first_item(); i < packs; i = next_item(i, packs)) {
         const Position p = position_of<kLast, V>(x, i);
         int whole[3], first[3], last[3];
         for (int d = 0; d < 3; ++d) {

@@ -129,7 +129,8 @@ TEST_F(SlicesTest, MakeTheGradientOfTheDefinition) {
         asked.x.data = s.x_slices;
         asked.w.data = s.w_slices;
         asked.y.data = s.y_halves;
-        const auto plan = library_plan(*device_, asked, Scratch(scratch.data(), kScratch), 0);
+        Failures failures;
+        const auto plan = library_plan(*device_, asked, Scratch(scratch.data(), kScratch), 0, failures);
         ASSERT_TRUE(plan) << text_of(asked);
         start_cutting(*device_, s);
         for (int i = 0; i < count; ++i) {

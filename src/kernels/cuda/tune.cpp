@@ -32,15 +32,27 @@ class Event {
 };
 
 // The engine ready to run, or nothing when it cannot be had after all.
-std::shared_ptr<ExecutionPlan> prepared(Device& device, const EngineConfig& engine, const TuneRequest& request) {
+std::shared_ptr<ExecutionPlan> prepared(Device& device, const EngineConfig& engine, const TuneRequest& request, Failures& failures) {
     try {
         auto plan = std::make_shared<ExecutionPlan>(device, engine);
-        if (plan->workspace_bytes() > request.workspace_bytes) return nullptr;
+        require(plan->workspace_bytes() <= request.workspace_bytes, "{} wants {} bytes of scratch memory, and there are {}", engine.name,
+                plan->workspace_bytes(), request.workspace_bytes);
         plan->bind(request.memory, request.workspace);
         return plan;
-    } catch (const Error&) {
+    } catch (const Error& e) {
+        failures.add(e);
         return nullptr;
     }
+}
+
+// The engine that was chosen before.
+std::shared_ptr<ExecutionPlan> prepared_again(Device& device, const std::vector<EngineConfig>& engines, const TuneRequest& request,
+                                              Failures& failures) {
+    if (const auto known = remembered(device, request.problem))
+        for (const EngineConfig& engine : engines)
+            if (engine.name == *known)
+                if (auto plan = prepared(device, engine, request, failures)) return plan;
+    return nullptr;
 }
 
 // What the library makes of a problem depends on the machine and on its version.
@@ -79,14 +91,12 @@ void remember(const Device& device, const std::string& question, const std::stri
     EngineCache::shared().store(key_of(device, question), answer);
 }
 
-std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request) {
-    const auto known = remembered(device, request.problem);
+std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request, Failures& failures) {
     const auto engines = engine_configs(request.graph, request.policy);
-    if (known)
-        for (const EngineConfig& engine : engines) {
-            if (engine.name != *known) continue;
-            if (auto plan = prepared(device, engine, request)) return plan;
-        }
+    if (auto plan = prepared_again(device, engines, request, failures)) return plan;
+    const EngineCache::Turn turn(EngineCache::shared());
+    if (auto plan = prepared_again(device, engines, request, failures)) return plan;
+    if (engines.empty()) failures.add(Error("the library names no engine that is allowed"));
     std::shared_ptr<ExecutionPlan> best;
     std::string name;
     double fastest = 0;
@@ -96,14 +106,15 @@ std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request) 
         if (best && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > kPatience) break;
         // With tensor cores what the library falls back to was never the best, and took a minute.
         if (engines[i].fallback && request.policy.tensor_cores && (best || request.hopeless > 0)) break;
-        auto plan = prepared(device, engines[i], request);
+        auto plan = prepared(device, engines[i], request, failures);
         if (!plan) continue;
         ++tried;
         double seconds = 0;
         try {
             seconds = measure_runs(
                 device, [&] { plan->run(device); }, best ? 2 * fastest : request.hopeless);
-        } catch (const Error&) {
+        } catch (const Error& e) {
+            failures.add(e);
             continue;
         }
         if (best && fastest <= seconds) continue;
@@ -111,7 +122,7 @@ std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request) 
         name = engines[i].name;
         fastest = seconds;
     }
-    if (best) remember(device, request.problem, name);
+    if (best && !failures.for_memory) remember(device, request.problem, name);
     return best;
 }
 

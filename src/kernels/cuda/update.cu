@@ -31,12 +31,14 @@ struct UpdateTensor {
     int64_t count, first_block;
 };
 
-constexpr int kMostTensors = 64;  // of a launch: they are its parameters
-template <class W>
+// The tensors of a launch are its parameters, of which 32,764 bytes are allowed; all of them are sent, so a few have a table of their own.
+constexpr int kFew = 32, kMany = 256;
+template <class W, int kMost>
 struct UpdateTable {
     int tensors;
-    UpdateTensor<W> of[kMostTensors];
+    UpdateTensor<W> of[kMost];
 };
+static_assert(sizeof(UpdateTable<double, kMany>) + sizeof(Settings<double>) <= 32764);
 constexpr int64_t kPerBlock = 4096;
 
 // What all elements of a tensor share, computed once for a block.
@@ -93,13 +95,19 @@ constexpr int kSlotsOf = kRule == Rule::Sgd                                     
 
 __device__ double trust_ratio(double norm, double other, double a, double b) { return norm == 0 || other == 0 ? 1 : a / b; }
 
-template <Rule kRule, class W>
-__global__ void __launch_bounds__(kThreads) update(UpdateTable<W> table, Settings<W> s) {
+template <Rule kRule, class W, int kMost>
+__global__ void __launch_bounds__(kThreads) update(const __grid_constant__ UpdateTable<W, kMost> table, Settings<W> s) {
     __shared__ Shared<W> shared;
     __shared__ int mine;
     if (threadIdx.x == 0) {
-        int t = 0;
-        while (t + 1 < table.tensors && table.of[t + 1].first_block <= blockIdx.x) ++t;
+        int t = 0, last = table.tensors - 1;  // the last tensor that begins no later than this block is among these
+        while (t < last) {
+            const int middle = (t + last + 1) / 2;
+            if (table.of[middle].first_block <= blockIdx.x)
+                t = middle;
+            else
+                last = middle - 1;
+        }
         mine = t;
         const UpdateTensor<W>& tensor = table.of[t];
         const double rate = tensor.hyper[0], step = tensor.hyper[1];
@@ -213,13 +221,33 @@ std::vector<Candidate> update_candidates(const Problem& p) {
     }
     return {candidate};
 }
+// In as many launches as it takes.
+template <Rule kRule, class W, int kMost>
+std::unique_ptr<Kernel> update_kernel(Device& device, const std::vector<UpdateTensor<W>>& tensors, const Settings<W>& settings) {
+    struct Launch {
+        UpdateTable<W, kMost> table{};
+        int64_t blocks = 0;
+    };
+    std::vector<Launch> launches;
+    for (const UpdateTensor<W>& tensor : tensors) {
+        if (launches.empty() || launches.back().table.tensors == kMost) launches.emplace_back();
+        auto& [table, blocks] = launches.back();
+        table.of[table.tensors] = tensor;
+        table.of[table.tensors++].first_block = blocks;
+        blocks += ceil_div(tensor.count, kPerBlock);
+    }
+    return make_kernel([&device, launches = std::move(launches), settings](const StepContext&) {
+        for (const auto& [table, blocks] : launches)
+            launch(device, update<kRule, W, kMost>, dim3(static_cast<unsigned>(blocks)), kThreads, table, settings);
+    });
+}
 std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, Device& device) {
     const UpdateStep how = update_step(request.problem.steps[0].op);
     const auto slots = static_cast<size_t>(slots_of(how.rule.rule));
     std::unique_ptr<Kernel> kernel;
     with_floating(dtype_of(request, request.problem.steps[0].inputs[0]), [&](auto zero) {
         using W = Wide<decltype(zero)>;
-        std::vector<std::pair<UpdateTable<W>, int64_t>> tables;  // with their numbers of blocks
+        std::vector<UpdateTensor<W>> tensors;
         for (const auto& step : request.problem.steps) {
             const auto in = [&](size_t i) { return data_of<const W>(request, step.inputs[i]); };
             UpdateTensor<W> tensor{};
@@ -237,18 +265,14 @@ std::unique_ptr<Kernel> prepare_update(const KernelRequest& request, Device& dev
             }
             if (how.clipped) tensor.scale = in(step.inputs.size() - 1);
             tensor.count = numel(operand(request, step.inputs[0]).desc.shape);
-            if (tensor.count == 0) continue;
-            if (tables.empty() || tables.back().first.tensors == kMostTensors) tables.emplace_back(UpdateTable<W>{}, 0);
-            auto& [table, blocks] = tables.back();
-            tensor.first_block = blocks;
-            blocks += ceil_div(tensor.count, kPerBlock);
-            table.of[table.tensors++] = tensor;
+            if (tensor.count > 0) tensors.push_back(tensor);
         }
         with_rule(how.rule.rule, [&](auto rule) {
-            kernel = make_kernel([&device, tables = std::move(tables), settings = settings_of<W>(how.rule)](const StepContext&) {
-                for (const auto& [table, blocks] : tables)
-                    launch(device, update<decltype(rule)::value, W>, dim3(static_cast<unsigned>(blocks)), kThreads, table, settings);
-            });
+            const auto settings = settings_of<W>(how.rule);
+            if (tensors.size() <= kFew)
+                kernel = update_kernel<decltype(rule)::value, W, kFew>(device, tensors, settings);
+            else
+                kernel = update_kernel<decltype(rule)::value, W, kMany>(device, tensors, settings);
         });
     });
     return kernel;

@@ -8,6 +8,12 @@
 
 namespace convoy::cuda {
 
+namespace {
+
+constexpr int64_t kMostAlong = int64_t{1} << 30;  // a dim: places in it, padding and window and all, are ints
+
+}  // namespace
+
 Dims strides_of(const Shape& shape, const Layout& layout) {
     CONVOY_CHECK(layout.inner.empty() && layout.opaque.empty(), "the cuda backend got layout {}", layout.text());
     if (layout.order.empty()) return row_major_strides(shape);
@@ -34,7 +40,7 @@ ChannelView channel_view_around(const Shape& shape, int axis, int rank) {
 // Granlund and Montgomery's way for all 32-bit numbers.
 Divisor divisor_of(int64_t by) {
     const auto d = static_cast<uint64_t>(std::max<int64_t>(by, 1));
-    CONVOY_CHECK(d < (uint64_t{1} << 32), "a divisor of {}", by);
+    if (by > kMostNumbered) throw TooLarge(fmt::format("there is a size of {}, and kernels number elements up to {}", by, kMostNumbered));
     uint32_t bits = 0;
     while ((uint64_t{1} << bits) < d) ++bits;
     const uint64_t factor = ((uint64_t{1} << 32) * ((uint64_t{1} << bits) - d)) / d + 1;
@@ -53,6 +59,15 @@ Volume volume_of(const Shape& shape, const Layout& layout) {
     for (int d = 0; d < 3; ++d) v.by_size[d] = divisor_of(v.size[d]);
     for (int p = 0; p < 4; ++p) v.by_packs[p] = divisor_of(v.c >> p);
     return v;
+}
+
+uint32_t packs_of(const Volume& v, int width) {
+    const int64_t elements = v.n * v.c * v.size[0] * v.size[1] * v.size[2], packs = elements / width;
+    const int64_t longest = std::max({v.c, v.size[0], v.size[1], v.size[2]});
+    if (packs > kMostNumbered || longest > kMostAlong)
+        throw TooLarge(fmt::format("a tensor of {} x {} x {} x {} x {} has {} elements, and kernels number up to {}, {} at a time", v.n,
+                                   v.c, v.size[0], v.size[1], v.size[2], elements, kMostNumbered, width));
+    return static_cast<uint32_t>(packs);
 }
 
 Window3 window3_of(const Window& window) {

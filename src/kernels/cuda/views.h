@@ -3,9 +3,18 @@
 
 #include <cstdint>
 
+#include "base/error.h"
 #include "kernels/backend.h"
 
 namespace convoy::cuda {
+
+// Elements, or packs of them, that kernels can number in 32 bits.
+inline constexpr int64_t kMostNumbered = (int64_t{1} << 32) - 1;
+// A tensor has more; the text has its sizes, and whoever knows the problem names it.
+class TooLarge : public Error {
+  public:
+    using Error::Error;
+};
 
 // Strides in elements of a tensor in a layout that is a permutation of its dims. Bug for a blocked or opaque one.
 Dims strides_of(const Shape& shape, const Layout& layout);
@@ -25,6 +34,7 @@ ChannelView channel_view_around(const Shape& shape, int axis, int rank);
 struct Divisor {
     uint32_t by = 1, factor = 1, shift1 = 0, shift2 = 0;
 };
+// TooLarge when it has more.
 Divisor divisor_of(int64_t by);
 
 // An activation [N, C, D, H, W]; spatial dims that it lacks come first with length one.
@@ -35,6 +45,8 @@ struct Volume {
     Divisor by_packs[4];  // by the number of packs of 1, 2, 4 and 8 channels
 };
 Volume volume_of(const Shape& shape, const Layout& layout);
+// How many packs of so many channels, or of so many neighbours in a line, it has. TooLarge when their numbers need more than 32 bits.
+uint32_t packs_of(const Volume& v, int width);
 
 // A window over three spatial dims.
 struct Window3 {

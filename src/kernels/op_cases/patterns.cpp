@@ -104,7 +104,8 @@ OpCase many_updates(Draw& d) {
     OpCase c;
     const UpdateOp op{draw_rule(d), d.coin()};
     const int hyper = c.input(kPrecise, draw_hyper(d));
-    for (int64_t i = d.between(2, 70); i > 0; --i) add_update(c, d, op, d.coin() ? Shape{d.between(1, 40)} : Shape{8, 4, 3, 3}, hyper);
+    for (int64_t i = d.between(1, 4) == 1 ? d.between(250, 270) : d.between(2, 70); i > 0; --i)
+        add_update(c, d, op, d.coin() ? Shape{d.between(1, 40)} : Shape{8, 4, 3, 3}, hyper);
     add_update_outputs(c);
     return c;
 }
