@@ -14,6 +14,7 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
     : program_(std::move(program)),
       backend_(backend),
       state_(state),
+      link_(link),
       arena_(backend.allocate(program_.memory.arena_bytes)),
       place_(program_.instructions.size()),
       traffic_(program_.instructions.size()),
@@ -41,7 +42,7 @@ Executor::~Executor() {
         if (std::uncaught_exceptions() == 0) settle();
     } catch (...) {  // of traffic, which whoever waits for it next meets again
     }
-    state_.settled(this);
+    settled();
 }
 
 void Executor::find_carried() {
@@ -114,7 +115,7 @@ void Executor::set_input(SlotId slot, const Tensor& tensor) {
 }
 
 void Executor::read(SlotId slot, Tensor& tensor) const {
-    if (!settles_.empty() && settles_[static_cast<size_t>(slot)]) state_.settle();
+    if (!settles_.empty() && settles_[static_cast<size_t>(slot)]) state_.put_off().settle();
     backend_.download(operand(slot), tensor);
 }
 
@@ -233,9 +234,14 @@ void Executor::run_carried(size_t before) {
     }
 }
 
+void Executor::settled() {
+    state_.put_off().remove(this);
+    if (link_) link_->put_off().remove(this);
+}
+
 void Executor::settle() {
     run_carried(kernels_.size());
-    state_.settled(this);
+    settled();
 }
 
 void Executor::put_off(const StepContext& context) {
@@ -243,7 +249,8 @@ void Executor::put_off(const StepContext& context) {
     for (TrafficQueue& q : queues_) q.carry();
     carried_context_ = context;
     next_carried_ = 0;
-    state_.put_off(this);
+    state_.put_off().add(this);
+    link_->put_off().add(this);
 }
 
 void Executor::execute_range(size_t begin, size_t end, const StepContext& context) {
@@ -286,7 +293,8 @@ std::unique_ptr<Kernel> Executor::record_range(size_t begin, size_t end) {
 }
 
 bool Executor::start(const StepContext& context) {
-    state_.settle(this);
+    state_.put_off().settle(this);
+    if (link_) link_->put_off().settle(this);
     carrying_ = !carried_.empty() && traffic_mode_ == TrafficMode::Beside && !timing_;
     begin_step();
     const size_t pause = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
@@ -350,7 +358,7 @@ bool Executor::finite(SlotId slot) const {
 
 std::optional<std::string> Executor::find_non_finite(const StepContext& context, int* where) {
     const size_t end = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
-    state_.settle();
+    state_.put_off().settle();
     carrying_ = false;
     // States that the failed run has already written (running statistics) say nothing of what was before it.
     std::vector<bool> written(program_.states.size());

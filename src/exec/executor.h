@@ -81,6 +81,7 @@ class Executor : private Pending {
     void run_carried(size_t before);
     void settle() override;
     void put_off(const StepContext& context);
+    void settled();
     void execute(size_t index, const StepContext& context);
     void start_traffic(size_t index);
     // Whether nothing is computed between its beginning and the first wait for it.
@@ -99,6 +100,7 @@ class Executor : private Pending {
     Program program_;
     Backend& backend_;
     const State& state_;
+    Link* link_;
     std::unique_ptr<Memory> arena_;
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it

@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "exec/link.h"
+#include "exec/put_off.h"
 #include "kernels/backend.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
 
 namespace convoy {
-
-// Work on a state that was put off: part of a step, carried into the next.
-class Pending {
-  public:
-    virtual ~Pending() = default;
-    // Does it now.
-    virtual void settle() = 0;
-};
 
 class State {
   public:
@@ -43,15 +36,8 @@ class State {
     // Gives the whole tensor; every rank keeps its part. Converts the floating type as needed. Error names the tensor when there is none of that name or its shape differs.
     void write(const std::string& name, const Tensor& tensor);
 
-    // Who puts off work, says so; it is done before anyone else looks at the state.
-    void put_off(Pending* work) const { pending_ = work; }
-    void settled(const Pending* work) const {
-        if (pending_ == work) pending_ = nullptr;
-    }
-    // Has done what is put off by others.
-    void settle(const Pending* but = nullptr) const {
-        if (pending_ && pending_ != but) pending_->settle();
-    }
+    // Steps that are not over yet: their updates come before anyone else looks.
+    PutOff& put_off() const { return put_off_; }
 
     // Memory held, as allocated.
     int64_t bytes() const;
@@ -69,7 +55,7 @@ class State {
     Link* link_;
     std::map<std::string, Entry> entries_;
     std::vector<StateSpec> specs_;
-    mutable Pending* pending_ = nullptr;
+    mutable PutOff put_off_;
 };
 
 // The first value of a state, as a whole.
