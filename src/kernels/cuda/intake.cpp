@@ -89,12 +89,18 @@ class DeviceIntake : public Intake {
 
 class LockedPages : public PageLock {
   public:
-    explicit LockedPages(std::byte* memory) : memory_(memory) {}
-    ~LockedPages() override { cudaHostUnregister(memory_); }
+    LockedPages(Device& device, std::byte* memory) : device_(device), memory_(memory) {}
+    // What was sent and never taken may still be on its way: a run can end with a batch ahead.
+    ~LockedPages() override {
+        cudaSetDevice(device_.number());
+        cudaDeviceSynchronize();
+        cudaHostUnregister(memory_);
+    }
     LockedPages(const LockedPages&) = delete;
     LockedPages& operator=(const LockedPages&) = delete;
 
   private:
+    Device& device_;
     std::byte* memory_;
 };
 
@@ -106,7 +112,7 @@ CopyStream::CopyStream(Device& device) : device_(device) {
 }
 
 CopyStream::~CopyStream() {
-    device_.use();
+    cudaSetDevice(device_.number());
     cudaStreamSynchronize(stream_);
     cudaStreamDestroy(stream_);
 }
@@ -124,7 +130,7 @@ std::unique_ptr<PageLock> lock_pages(Device& device, std::span<std::byte> memory
         cudaGetLastError();
         return nullptr;
     }
-    return std::make_unique<LockedPages>(memory.data());
+    return std::make_unique<LockedPages>(device, memory.data());
 }
 
 }  // namespace convoy::cuda
