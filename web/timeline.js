@@ -2,7 +2,7 @@
 // may be tens of thousands of events; what is narrower than a pixel is merged.
 
 const LANE = 15, RANK_GAP = 7, AXIS = 24;
-const queueColours = { compute: null, activation: "activation", gradient: "gradient", host: "host" };
+const queueColours = { compute: null, activation: "activation", gradient: "gradient", late: "gradient", host: "host" };
 const phaseColours = { forward: "forward", backward: "backward", update: "update" };
 
 function timelineCard(timeline) {

@@ -11,8 +11,8 @@ namespace convoy {
 namespace {
 
 // Activations wait on the wire behind the gradients that are already on it. Between nodes, where that takes long, gradients therefore go in small pieces, of which
-// few are under way at a time: three of these fill the wire and are over in 3 ms at 1 Gbit/s.
-constexpr int64_t kGradientSegmentBetweenNodes = 128 << 10;
+// few are under way at a time: three of these on each of two lanes fill the wire and are over in 3 ms at 1 Gbit/s.
+constexpr int64_t kGradientSegmentBetweenNodes = 64 << 10;
 
 // Above the callers' tags and within what every MPI offers.
 int tag_of(GroupKey key) { return kMaxTag + 1 + static_cast<int>(key % 8192); }
@@ -91,7 +91,8 @@ Communicator::Communicator(Channel& channel, std::vector<Rank> group)
     }
     place_ = static_cast<int>(self - group_.begin());
     one_node_ = on_one_node(channel.transport().nodes(), group_);
-    if (!one_node_ && channel.lane() == Lane::Gradient) steps_->set_segment_bytes(kGradientSegmentBetweenNodes);
+    if (!one_node_ && (channel.lane() == Lane::Gradient || channel.lane() == Lane::Late))
+        steps_->set_segment_bytes(kGradientSegmentBetweenNodes);
     if (size() > 1) port_ = channel.transport().open(group_, channel.lane());
 }
 

@@ -72,9 +72,10 @@ std::string outcome(DeviceTransport wanted) {
     std::string error;
     try {
         run_ranks(world, [&](Transport& transport) {
-            Channel activation(transport, Lane::Activation), gradient(transport, Lane::Gradient), service(transport, Lane::Service);
+            Channel activation(transport, Lane::Activation), gradient(transport, Lane::Gradient), late(transport, Lane::Late),
+                service(transport, Lane::Service);
             Communicators communicators;
-            const HostLanes host{.channels = {&activation, &gradient, &service}, .communicators = &communicators};
+            const HostLanes host{.channels = {&activation, &gradient, &late, &service}, .communicators = &communicators};
             const auto traffic = connect_devices({.number = 0, .identity = "one", .name = "a GPU"}, host, wanted);
             require(!traffic, "connected");
         });

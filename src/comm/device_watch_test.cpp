@@ -15,7 +15,7 @@ class Watched : public testing::Test {
   protected:
     std::unique_ptr<DeviceWatch> watch_of(Rank rank, std::chrono::milliseconds limit) {
         return std::make_unique<DeviceWatch>(
-            world_.rank(rank), std::array{&marks_[0], &marks_[1], &marks_[2]},
+            world_.rank(rank), std::array{&marks_[0], &marks_[1], &marks_[2], &marks_[3]},
             DeviceWatch::Options{.limit = limit,
                                  .trouble = [this] { return std::string(trouble_ ? "NCCL reports: a dead link" : ""); },
                                  .give_up = [this] { ++given_up_; }});

@@ -6,7 +6,7 @@
 namespace convoy {
 
 std::string_view name_of(Lane lane) {
-    constexpr std::array<std::string_view, kLanes> names{"activation", "gradient", "service"};
+    constexpr std::array<std::string_view, kLanes> names{"activation", "gradient", "late", "service"};
     return names[static_cast<size_t>(lane)];
 }
 

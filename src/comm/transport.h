@@ -21,10 +21,10 @@
 
 namespace convoy {
 
-// Lanes of traffic never wait for each other. One thread of a rank uses a lane at a time. Service is for what is no part of a step: metrics,
-// checkpoints, measurements.
-enum class Lane : uint8_t { Activation, Gradient, Service };
-constexpr int kLanes = 3;
+// Lanes of traffic never wait for each other. One thread of a rank uses a lane at a time. Late is for gradients that are needed late in the next step; Service
+// for what is no part of a step: metrics, checkpoints, measurements.
+enum class Lane : uint8_t { Activation, Gradient, Late, Service };
+constexpr int kLanes = 4;
 std::string_view name_of(Lane lane);
 
 using Clock = std::chrono::steady_clock;

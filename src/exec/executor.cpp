@@ -14,6 +14,7 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
     : program_(std::move(program)),
       backend_(backend),
       state_(state),
+      link_(link),
       arena_(backend.allocate(program_.memory.arena_bytes)),
       place_(program_.instructions.size()),
       traffic_(program_.instructions.size()),
@@ -30,8 +31,35 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
         CONVOY_CHECK(link, "{} of \"{}\" needs a link to other ranks", text_of(instruction), instruction.layer);
         prepare_traffic(i, *link);
     }
-    may_record_ = !backend.on_host() && queues_[0].size() + queues_[1].size() == 0;
+    const bool queued = std::any_of(queues_.begin(), queues_.end(), [](const TrafficQueue& q) { return q.size() > 0; });
+    may_record_ = !backend.on_host() && !queued;
+    if (queued && backend.on_host()) find_carried();
     for (TrafficQueue& q : queues_) q.start();
+}
+
+Executor::~Executor() {
+    try {
+        if (std::uncaught_exceptions() == 0) settle();
+    } catch (...) {  // of traffic, which whoever waits for it next meets again
+    }
+    settled();
+}
+
+void Executor::find_carried() {
+    std::vector<const Slot*> used;
+    for (size_t i = 0; i < kernels_.size(); ++i) {
+        if (due(i) == kNone) continue;
+        if (kernels_[i]) carried_.push_back(i);
+        for (const auto* list : {&program_.instructions[i].inputs, &program_.instructions[i].outputs})
+            for (const SlotId id : *list)
+                if (program_.slot(id).state == kNone) used.push_back(&program_.slot(id));
+    }
+    std::stable_sort(carried_.begin(), carried_.end(), [&](size_t a, size_t b) { return due(a) < due(b); });
+    next_carried_ = carried_.size();
+    for (const Slot& slot : program_.slots)
+        settles_.push_back(slot.state == kNone && std::any_of(used.begin(), used.end(), [&](const Slot* other) {
+                               return slot.offset < other->offset + other->bytes && other->offset < slot.offset + slot.bytes;
+                           }));
 }
 
 void Executor::prepare_traffic(size_t index, Link& link) {
@@ -50,11 +78,12 @@ void Executor::prepare_traffic(size_t index, Link& link) {
     auto work = backend_.on_host() ? bind_traffic(instruction, link, inputs, outputs)
                                    : bind_staged_traffic(instruction, link, backend_, inputs, outputs);
     TrafficQueue& q = queue(instruction.queue);
-    q.add([this, index, work = std::move(work)] {
+    const auto timed = [this, index, work = std::move(work)] {
         if (timing_) spans_[index].begin = Clock::now();
         work();
         if (timing_) spans_[index].end = Clock::now();
-    });
+    };
+    q.add(timed, due(index) != kNone);
     place_[index] = q.size();
 }
 
@@ -85,7 +114,10 @@ void Executor::set_input(SlotId slot, const Tensor& tensor) {
     backend_.upload(tensor, operand(slot));
 }
 
-void Executor::read(SlotId slot, Tensor& tensor) const { backend_.download(operand(slot), tensor); }
+void Executor::read(SlotId slot, Tensor& tensor) const {
+    if (!settles_.empty() && settles_[static_cast<size_t>(slot)]) state_.put_off().settle();
+    backend_.download(operand(slot), tensor);
+}
 
 Tensor Executor::read(SlotId slot) const {
     Tensor tensor = tensor_for(slot);
@@ -115,6 +147,7 @@ void Executor::set_whole_input(std::string_view name, const Tensor& whole) {
 }
 
 void Executor::set_traffic_mode(TrafficMode mode) {
+    settle();
     traffic_mode_ = mode;
     recordings_ = {};
 }
@@ -156,6 +189,7 @@ void Executor::start_traffic(size_t index) {
 // Another thread would gain nothing, and cost two changes between them.
 bool Executor::awaited_at_once(size_t index) const {
     if (traffic_mode_ == TrafficMode::Serial || (watched_ != kNone && index == watched_after_)) return true;
+    if (carrying_ && due(index) != kNone) return false;
     if (index + 1 == kernels_.size()) return true;
     const std::vector<int>& waits = program_.instructions[index + 1].waits;
     return kernels_[index + 1] && std::find(waits.begin(), waits.end(), static_cast<int>(index)) != waits.end();
@@ -185,7 +219,38 @@ void Executor::finish_traffic() {
 }
 
 void Executor::run_range(size_t begin, size_t end, const StepContext& context) {
-    for (size_t i = begin; i < end; ++i) execute(i, context);
+    for (size_t i = begin; i < end; ++i) {
+        run_carried(i);
+        if (!carrying_ || due(i) == kNone || !kernels_[i]) execute(i, context);
+    }
+}
+
+void Executor::run_carried(size_t before) {
+    for (; next_carried_ < carried_.size() && due(carried_[next_carried_]) <= static_cast<int>(before); ++next_carried_) {
+        const size_t index = carried_[next_carried_];
+        for (const int w : program_.instructions[index].waits)
+            queue(program_.instructions[static_cast<size_t>(w)].queue).wait_before(place_[static_cast<size_t>(w)]);
+        kernels_[index]->run(carried_context_);
+    }
+}
+
+void Executor::settled() {
+    state_.put_off().remove(this);
+    if (link_) link_->put_off().remove(this);
+}
+
+void Executor::settle() {
+    run_carried(kernels_.size());
+    settled();
+}
+
+void Executor::put_off(const StepContext& context) {
+    run_carried(kernels_.size());
+    for (TrafficQueue& q : queues_) q.carry();
+    carried_context_ = context;
+    next_carried_ = 0;
+    state_.put_off().add(this);
+    link_->put_off().add(this);
 }
 
 void Executor::execute_range(size_t begin, size_t end, const StepContext& context) {
@@ -228,6 +293,9 @@ std::unique_ptr<Kernel> Executor::record_range(size_t begin, size_t end) {
 }
 
 bool Executor::start(const StepContext& context) {
+    state_.put_off().settle(this);
+    if (link_) link_->put_off().settle(this);
+    carrying_ = !carried_.empty() && traffic_mode_ == TrafficMode::Beside && !timing_;
     begin_step();
     const size_t pause = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
     execute_range(0, pause, context);
@@ -240,7 +308,12 @@ bool Executor::start(const StepContext& context) {
         finite = std::isfinite(element(watched_value_, 0));
     }
     if (finite) execute_range(pause, kernels_.size(), context);
-    finish_traffic();
+    if (finite && carrying_) {
+        put_off(context);
+    } else {
+        settle();
+        finish_traffic();
+    }
     warm_ = warm_ || finite;
     return finite;
 }
@@ -254,6 +327,7 @@ bool Executor::run(const StepContext& context, const std::function<void()>& mean
 }
 
 bool Executor::run_traced(const StepContext& context, TraceLog& log) {
+    settle();  // what is of the step before
     spans_.assign(spans_.size(), {});
     timing_ = true;
     const bool finite = run(context);
@@ -284,6 +358,8 @@ bool Executor::finite(SlotId slot) const {
 
 std::optional<std::string> Executor::find_non_finite(const StepContext& context, int* where) {
     const size_t end = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
+    state_.put_off().settle();
+    carrying_ = false;
     // States that the failed run has already written (running statistics) say nothing of what was before it.
     std::vector<bool> written(program_.states.size());
     for (size_t i = 0; i < end; ++i)

@@ -20,11 +20,13 @@ namespace convoy {
 // the computation alone takes.
 enum class TrafficMode : uint8_t { Beside, Serial, None };
 
-class Executor {
+class Executor : private Pending {
   public:
     // Binds the program to the backend and to the state, which must have been bound to the program and must outlive the executor. A program with
     // traffic needs a link; making the executor is then collective over the ranks.
     Executor(Program program, Backend& backend, const State& state, Link* link = nullptr);
+    // Finishes its last step, unless an exception is on its way.
+    ~Executor() override;
 
     const Program& program() const { return program_; }
 
@@ -46,12 +48,13 @@ class Executor {
     // For measurements; the same on all ranks.
     void set_traffic_mode(TrafficMode mode);
 
-    // Runs one step. False when the watched scalar was not finite; nothing after it was executed then. `meanwhile` runs on the host while a device is at
-    // work, before it is waited for; on the host itself, and when the scalar was not finite, not at all.
+    // Runs one step. What the program carries runs in the next one, or when somebody looks at the state. False when the watched scalar was not finite; nothing
+    // after it was executed then, and all of the step before was. `meanwhile` runs on the host while a device is at work, before it is waited for; on the host
+    // itself, and when the scalar was not finite, not at all.
     bool run(const StepContext& context, const std::function<void()>& meanwhile = nullptr);
     // The same, but a device may still be at work when it returns; whatever reads or writes a slot waits for it.
     bool start(const StepContext& context);
-    // Like run, and writes down when every instruction ran. A device waits after each, so the times are those of a step without overlap there.
+    // Like run, carries nothing, and writes down when every instruction ran. A device waits after each, so the times are those of a step without overlap there.
     bool run_traced(const StepContext& context, TraceLog& log);
 
     // Runs the step again up to the watched scalar, looking at every result, and describes where a number first was not finite: a state, an input
@@ -71,7 +74,14 @@ class Executor {
     Operand operand(SlotId slot) const;
     std::unique_ptr<Kernel> prepare(const Instruction& instruction);
     void prepare_traffic(size_t index, Link& link);
-    TrafficQueue& queue(Queue q) { return queues_[q == Queue::Gradient ? 1 : 0]; }
+    TrafficQueue& queue(Queue q) { return queues_[static_cast<size_t>(q) - static_cast<size_t>(Queue::Activation)]; }
+    void find_carried();
+    int due(size_t index) const { return program_.instructions[index].due; }
+    // What the step before has carried here and is due before this instruction.
+    void run_carried(size_t before);
+    void settle() override;
+    void put_off(const StepContext& context);
+    void settled();
     void execute(size_t index, const StepContext& context);
     void start_traffic(size_t index);
     // Whether nothing is computed between its beginning and the first wait for it.
@@ -90,10 +100,11 @@ class Executor {
     Program program_;
     Backend& backend_;
     const State& state_;
+    Link* link_;
     std::unique_ptr<Memory> arena_;
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
-    std::array<TrafficQueue, 2> queues_;
+    std::array<TrafficQueue, 3> queues_;            // activation, gradient, late
     // Instead of queues, where devices reach each other by themselves: traffic is started in the order of the program, by the thread that starts
     // kernels, and waited for on the device.
     DeviceTraffic* devices_ = nullptr;
@@ -106,6 +117,11 @@ class Executor {
     std::array<std::unique_ptr<Kernel>, 2> recordings_;
     bool may_record_ = false, warm_ = false;
     TrafficMode traffic_mode_ = TrafficMode::Beside;
+    std::vector<size_t> carried_;  // computations that go on into the next step, in the order in which they are due
+    size_t next_carried_ = 0;      // of the step before: those from here on have not run yet
+    StepContext carried_context_;  // of the step before
+    std::vector<bool> settles_;    // of each slot: whether what is carried has to do with its memory
+    bool carrying_ = false;        // in this step
     bool timing_ = false;
     std::vector<Span> spans_;
     SlotId watched_ = kNone;

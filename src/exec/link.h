@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "comm/device_traffic.h"
+#include "exec/put_off.h"
 
 namespace convoy {
 
@@ -43,8 +44,12 @@ class Link {
     // ranks do at the same time; from then on every rank keeps its GPU.
     DeviceTraffic* device_traffic(const DeviceEndpoint& device);
 
+    // Steps of any program whose traffic may still be under way.
+    PutOff& put_off() { return put_off_; }
+
   private:
     Transport& transport_;
+    PutOff put_off_;
     std::array<std::unique_ptr<Channel>, kLanes> channels_;
     Communicators communicators_;
     DeviceTransport wanted_ = DeviceTransport::Auto;

@@ -30,8 +30,9 @@ bool lamb_on_rounding(const Graph& graph, const Truth& truth) {
 
 // The layer whose state is overwritten while traffic may still read it; "" where there is none. Whether that does harm is a matter of luck, so it is read off the program.
 std::string overwritten_too_soon(const Program& program) {
-    std::array<int, 4> over{kNone, kNone, kNone, kNone};  // of each queue: the last instruction that was waited for
-    std::map<int, std::vector<int>> readers;              // of each state: traffic
+    std::array<int, kQueues> over;  // of each queue: the last instruction that was waited for
+    over.fill(kNone);
+    std::map<int, std::vector<int>> readers;  // of each state: traffic
     for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
         const auto queue_of = [&](int at) { return program.instructions[static_cast<size_t>(at)].queue; };
         const Instruction& in = program.instructions[static_cast<size_t>(i)];

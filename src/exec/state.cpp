@@ -75,6 +75,7 @@ Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed, const Bo
 Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed) { return initial_value(spec, dtype, seed, Box::whole(spec.shape)); }
 
 void State::bind(const Program& program, uint64_t seed) {
+    put_off_.settle();
     std::vector<std::pair<const StateBinding*, bool>> all;
     for (const StateBinding& binding : program.states) all.emplace_back(&binding, true);
     for (const StateBinding& binding : program.elsewhere) all.emplace_back(&binding, false);
@@ -106,12 +107,14 @@ const State::Entry& State::entry(const std::string& name) const {
 }
 
 Operand State::operand(const std::string& name) const {
+    put_off_.settle();
     const Entry& e = entry(name);
     CONVOY_CHECK(e.memory, "state \"{}\" lies on other ranks", name);
     return {e.memory->data(), e.binding.desc, e.binding.layout};
 }
 
 Tensor State::read(const std::string& name) const {
+    put_off_.settle();
     const Entry& e = entry(name);
     if (!link_ || link_->size() == 1) return read_part(name);
     // Everyone gets all of it, from whoever holds it.

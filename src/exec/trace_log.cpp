@@ -9,7 +9,8 @@ namespace convoy {
 
 Trace trace_of(std::vector<TraceEvent> events) {
     Trace trace;
-    for (const Queue queue : {Queue::Compute, Queue::Activation, Queue::Gradient, Queue::Host}) trace.queues.emplace_back(name_of(queue));
+    for (const Queue queue : {Queue::Compute, Queue::Activation, Queue::Gradient, Queue::Late, Queue::Host})
+        trace.queues.emplace_back(name_of(queue));
     trace.events = std::move(events);
     return trace;
 }

@@ -8,7 +8,7 @@ namespace convoy {
 
 namespace {
 
-Lane lane_of(Queue queue) { return queue == Queue::Gradient ? Lane::Gradient : Lane::Activation; }
+Lane lane_of(Queue queue) { return queue == Queue::Late ? Lane::Late : queue == Queue::Gradient ? Lane::Gradient : Lane::Activation; }
 
 // A short wait without giving up the processor, for what is nearly done.
 template <class Done>
@@ -88,7 +88,7 @@ void TrafficQueue::loop() {
     while (true) {
         posted_changed_.wait(lock, [&] { return stop_ || done_ < posted_; });
         if (stop_) return;
-        const size_t next = done_;
+        const size_t next = done_ % work_.size();
         lock.unlock();
         std::exception_ptr failure;
         try {
@@ -116,14 +116,14 @@ bool TrafficQueue::run_here() {
         const std::lock_guard lock(mutex_);
         if (done_ != posted_ || failure_) return false;
     }
-    work_[posted_]();
+    work_[posted_ % work_.size()]();
     const std::lock_guard lock(mutex_);
     ++posted_;
     ++done_;
     return true;
 }
 
-void TrafficQueue::wait(size_t count) {
+void TrafficQueue::wait_for(size_t count) {
     const auto over = [&] { return done_.load(std::memory_order_acquire) >= count; };
     std::unique_lock lock(mutex_, std::defer_lock);
     if (!spin(over)) {
@@ -137,9 +137,15 @@ void TrafficQueue::wait(size_t count) {
 
 void TrafficQueue::finish() {
     if (work_.empty()) return;
-    wait(posted_);
+    wait_for(posted_);
     const std::lock_guard lock(mutex_);
-    posted_ = done_ = 0;
+    posted_ = done_ = round_ = 0;
+}
+
+void TrafficQueue::carry() {
+    if (work_.empty()) return;
+    wait(staying_);
+    round_ += work_.size();
 }
 
 std::function<void()> bind_traffic(const Instruction& instruction, Link& link, const std::vector<Bytes>& inputs,

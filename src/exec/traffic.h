@@ -1,4 +1,4 @@
-// Runs the traffic of a program beside its computation: one thread for each of the two queues, each taking its instructions in program order as the
+// Runs the traffic of a program beside its computation: one thread for each queue, each taking its instructions in program order as the
 // computation reaches them.
 #pragma once
 
@@ -25,8 +25,11 @@ class TrafficQueue {
     TrafficQueue(const TrafficQueue&) = delete;
     TrafficQueue& operator=(const TrafficQueue&) = delete;
 
-    // Adds the next instruction of the queue. All are added before the first step.
-    void add(std::function<void()> work) { work_.push_back(std::move(work)); }
+    // Adds the next instruction of the queue; a carried one may go on into the next step. All are added before the first step.
+    void add(std::function<void()> work, bool carried = false) {
+        work_.push_back(std::move(work));
+        if (!carried) staying_ = work_.size();
+    }
     size_t size() const { return work_.size(); }
     // Starts the thread, when there is anything to do.
     void start();
@@ -35,15 +38,21 @@ class TrafficQueue {
     void post();
     // Runs it on the caller's thread, when nothing is before it; false, and nothing happens, when something is.
     bool run_here();
-    // Waits until so many of this step's have finished. Throws what an instruction threw.
-    void wait(size_t count);
+    // Waits until so many of this step's have finished, or of the step before. Throws what an instruction threw.
+    void wait(size_t count) { wait_for(round_ + count); }
+    void wait_before(size_t count) { wait_for(round_ - work_.size() + count); }
     // Waits for everything posted; the next step begins at the first instruction again.
     void finish();
+    // After a whole step: waits for what is not carried. The next step may begin.
+    void carry();
 
   private:
     void loop();
+    void wait_for(size_t count);
 
     std::vector<std::function<void()>> work_;
+    size_t staying_ = 0;  // of these, up to the last that is not carried
+    size_t round_ = 0;    // how many of all were those of earlier steps
     std::thread thread_;
     std::mutex mutex_;
     std::condition_variable posted_changed_, done_changed_;

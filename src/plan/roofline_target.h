@@ -15,6 +15,7 @@ class RooflineTarget : public Target {
     DType storage(Element element, DType compute) const override;
     std::vector<Candidate> candidates(const Problem& problem) const override;
     double copy_bytes_per_second() const override { return device_.memory_bandwidth; }
+    bool on_host() const override { return device_.joins; }
 
   private:
     DeviceKind device_;

@@ -14,13 +14,16 @@ namespace convoy {
 
 namespace {
 
-constexpr size_t kQueues = 4;
 constexpr double kNever = 1e300;
+constexpr int kSteps = 3;           // where programs carry: from the second to the end of the third nothing of the beginning is left
 constexpr double kNothing = 1e-12;  // seconds: less than this is left over by rounding
 
-// What one class's instructions cost and whom they wait for.
+// What one class's instructions cost and whom they wait for, and in which order a rank comes to them, step after step. An instruction of a later step has a number that
+// is larger by as many as there are; at the end of a step stands kNone.
 struct Script {
     const Program* program = nullptr;
+    std::vector<int> walk;
+    std::vector<int> staying;             // traffic that is over when its step is
     std::vector<double> seconds;          // of computations
     std::vector<TrafficCost> traffic;     // of traffic
     std::vector<std::vector<int>> peers;  // of traffic: the actors that must have arrived
@@ -28,7 +31,7 @@ struct Script {
 
 // Something under way on a rank: first a latency that nothing shortens, then work at a rate.
 struct Activity {
-    int instruction = -1;
+    int instruction = -1;          // of any step
     double latency = 0, work = 0;  // seconds left, alone on its resources
     double rate = 1;
     double began = 0;
@@ -42,8 +45,8 @@ struct Actor {
     Rank rank = 0;
     double slowdown = 1;
     double capacity = 1, demand = 1;  // cores it has, and cores its computations want; devices count as one
-    size_t next = 0;
-    bool finished = false;
+    size_t next = 0;                  // of the script's walk
+    int step = 0;
     std::vector<char> done;
     Activity compute;
     std::array<std::deque<int>, kQueues> posted;
@@ -54,7 +57,7 @@ struct Actor {
     std::set<int64_t> here;  // orders at which it has arrived
     double last = 0, blocked_since = -1;
     uint64_t version = 0;
-    ClassResult result;
+    ClassResult result, before, last_step;  // until now; until the last step began; until it was over
 };
 
 class Simulator {
@@ -65,6 +68,11 @@ class Simulator {
         for (size_t c = 0; c < classes.size(); ++c)
             for (const Rank r : classes[c].ranks) class_of[static_cast<size_t>(r)] = static_cast<int>(c);
         scripts_.resize(classes.size());
+        for (const RankClass& c : classes)
+            for (const Instruction& in : c.program.instructions) {
+                orders_ = std::max(orders_, in.order + 1);
+                if (in.due != kNone) steps_ = kSteps;
+            }
         for (size_t c = 0; c < classes.size(); ++c) write(scripts_[c], classes[c].program, class_of);
         drop_strangers();
         actors_.resize(classes.size());
@@ -105,6 +113,7 @@ class Simulator {
 
     void write(Script& script, const Program& program, const std::vector<int>& class_of) {
         script.program = &program;
+        write_walk(script);
         for (const Instruction& in : program.instructions) {
             script.seconds.push_back(0);
             script.traffic.emplace_back();
@@ -132,6 +141,33 @@ class Simulator {
         }
     }
 
+    // What is carried runs in the next step, as late as it may.
+    void write_walk(Script& script) const {
+        const auto& instructions = script.program->instructions;
+        const int count = static_cast<int>(instructions.size());
+        const auto due = [&](int i) { return instructions[static_cast<size_t>(i)].due; };
+        std::vector<int> carried;
+        for (int i = 0; i < count; ++i) {
+            const bool travels = is_traffic(instructions[static_cast<size_t>(i)].action);
+            if (travels && due(i) == kNone) script.staying.push_back(i);
+            if (!travels && due(i) != kNone) carried.push_back(i);
+        }
+        std::stable_sort(carried.begin(), carried.end(), [&](int a, int b) { return due(a) < due(b); });
+        for (int step = 0; step < steps_; ++step) {
+            size_t next = 0;
+            const auto walk_carried = [&](int before) {
+                for (; step > 0 && next < carried.size() && due(carried[next]) <= before; ++next)
+                    script.walk.push_back((step - 1) * count + carried[next]);
+            };
+            for (int i = 0; i < count; ++i) {
+                walk_carried(i);
+                if (due(i) == kNone || is_traffic(instructions[static_cast<size_t>(i)].action)) script.walk.push_back(step * count + i);
+            }
+            walk_carried(count);
+            script.walk.push_back(kNone);
+        }
+    }
+
     // A rank may stand for others whose neighbours are not its own; whoever has no part in some traffic is not waited for.
     void drop_strangers() {
         std::vector<std::set<int64_t>> orders(scripts_.size());
@@ -147,7 +183,7 @@ class Simulator {
     void seat(Actor& actor, size_t c) {
         actor.script = &scripts_[c];
         actor.rank = classes_[c].program.rank;
-        actor.done.assign(actor.script->program->instructions.size(), 0);
+        actor.done.assign(actor.script->program->instructions.size() * static_cast<size_t>(steps_), 0);
         for (const Rank r : classes_[c].ranks)
             if (const auto at = options_.slowdown.find(r); at != options_.slowdown.end())
                 actor.slowdown = std::max(actor.slowdown, at->second);
@@ -162,10 +198,18 @@ class Simulator {
         r.arena_bytes = actor.script->program->memory.arena_bytes;
         r.state_bytes = actor.script->program->memory.state_bytes;
         for (const Instruction& in : actor.script->program->instructions)
-            (in.queue == Queue::Gradient ? r.gradient_sent : r.activation_sent) += in.sent;
+            (is_gradient_queue(in.queue) ? r.gradient_sent : r.activation_sent) += in.sent;
     }
 
-    const Instruction& instruction(const Actor& actor, int i) const { return actor.script->program->instructions[static_cast<size_t>(i)]; }
+    // Of an instruction of any step: its place in the program, and in which step it is.
+    static size_t place(const Actor& actor, int i) { return static_cast<size_t>(i) % actor.script->program->instructions.size(); }
+    static int step_of(const Actor& actor, int i) { return i / static_cast<int>(actor.script->program->instructions.size()); }
+    const Instruction& instruction(const Actor& actor, int i) const { return actor.script->program->instructions[place(actor, i)]; }
+    int64_t order(const Actor& actor, int i) const { return instruction(actor, i).order + step_of(actor, i) * orders_; }
+    bool done(const Actor& actor, int step, const std::vector<int>& list) const {
+        const size_t first = static_cast<size_t>(step) * actor.script->program->instructions.size();
+        return std::all_of(list.begin(), list.end(), [&](int i) { return actor.done[first + static_cast<size_t>(i)]; });
+    }
 
     // --- The clock of one rank ---
 
@@ -217,9 +261,7 @@ class Simulator {
         }
         if (actor.compute.active()) actor.compute.rate = std::min(1.0, (actor.capacity - taken) / actor.demand);
     }
-    const TrafficCost& cost(const Actor& actor, const Activity& t) const {
-        return actor.script->traffic[static_cast<size_t>(t.instruction)];
-    }
+    const TrafficCost& cost(const Actor& actor, const Activity& t) const { return actor.script->traffic[place(actor, t.instruction)]; }
 
     void schedule(int index) {
         Actor& actor = actors_[static_cast<size_t>(index)];
@@ -282,13 +324,18 @@ class Simulator {
     void resume(int index) {
         Actor& actor = actors_[static_cast<size_t>(index)];
         touch(index);
-        const auto& instructions = actor.script->program->instructions;
-        while (!actor.compute.active() && actor.next < instructions.size()) {
-            const Instruction& in = instructions[actor.next];
-            const bool ready = std::all_of(in.waits.begin(), in.waits.end(), [&](int w) { return actor.done[static_cast<size_t>(w)]; });
-            if (!ready) return block(actor);
+        const auto& walk = actor.script->walk;
+        while (!actor.compute.active() && actor.next < walk.size()) {
+            const int at = walk[actor.next];
+            if (at == kNone) {
+                if (!done(actor, actor.step, actor.script->staying)) return block(actor);
+                unblock(actor);
+                end_step(actor);
+                continue;
+            }
+            const Instruction& in = instruction(actor, at);
+            if (!done(actor, step_of(actor, at), in.waits)) return block(actor);
             unblock(actor);
-            const int at = static_cast<int>(actor.next);
             if (is_traffic(in.action)) {
                 const auto q = static_cast<size_t>(in.queue);
                 actor.posted[q].push_back(at);
@@ -298,12 +345,13 @@ class Simulator {
             }
             actor.compute = {.instruction = at, .work = seconds(actor, at), .began = now_};
         }
-        if (actor.compute.active() || actor.next < instructions.size()) return;
-        const bool idle = std::all_of(actor.posted.begin(), actor.posted.end(), [](const auto& q) { return q.empty(); });
-        if (!idle) return block(actor);
-        unblock(actor);
-        actor.finished = true;
+    }
+    void end_step(Actor& actor) const {
+        ++actor.next;
+        ++actor.step;
         actor.result.seconds = now_;
+        if (actor.step + 1 == steps_) actor.before = actor.result;
+        if (actor.step == steps_) actor.last_step = actor.result;
     }
     void block(Actor& actor) const {
         if (actor.blocked_since < 0) actor.blocked_since = now_;
@@ -314,10 +362,10 @@ class Simulator {
     }
 
     double seconds(const Actor& actor, int at) const {
-        double s = actor.script->seconds[static_cast<size_t>(at)] * actor.slowdown;
+        double s = actor.script->seconds[place(actor, at)] * actor.slowdown;
         if (options_.noise > 0) {
             const RandomStream random{options_.seed, static_cast<uint32_t>(actor.rank), stream_of("simulate")};
-            s *= std::max(0.05, 1 + options_.noise * random.normal(static_cast<uint64_t>(at)));
+            s *= std::max(0.05, 1 + options_.noise * random.normal(place(actor, at)));
         }
         return s;
     }
@@ -328,11 +376,11 @@ class Simulator {
     void arrive(int index, size_t q) {
         Actor& actor = actors_[static_cast<size_t>(index)];
         if (actor.posted[q].empty()) return;
-        const Instruction& in = instruction(actor, actor.posted[q].front());
+        const int64_t order = this->order(actor, actor.posted[q].front());
         actor.arrived[q] = true;
-        actor.here.insert(in.order);
+        actor.here.insert(order);
         begin(index, q);
-        const auto others = actor.waiting.find(in.order);
+        const auto others = actor.waiting.find(order);
         if (others == actor.waiting.end()) return;
         const auto list = std::move(others->second);
         actor.waiting.erase(others);
@@ -343,8 +391,8 @@ class Simulator {
         Actor& actor = actors_[static_cast<size_t>(index)];
         if (!actor.arrived[q] || actor.traffic[q].active()) return;
         const int at = actor.posted[q].front();
-        const int64_t order = instruction(actor, at).order;
-        for (const int peer : actor.script->peers[static_cast<size_t>(at)]) {
+        const int64_t order = this->order(actor, at);
+        for (const int peer : actor.script->peers[place(actor, at)]) {
             Actor& other = actors_[static_cast<size_t>(peer)];
             if (other.here.count(order)) continue;
             other.waiting[order].emplace_back(index, q);
@@ -352,16 +400,25 @@ class Simulator {
         }
         touch(index);
         actor.arrived[q] = false;
-        const TrafficCost& c = actor.script->traffic[static_cast<size_t>(at)];
+        const TrafficCost& c = actor.script->traffic[place(actor, at)];
         actor.traffic[q] = {.instruction = at, .latency = c.latency > kNothing ? c.latency : 0, .work = c.transfer, .began = now_};
     }
 
     Simulation report() {
         Simulation result{.ranks = count(classes_)};
         bool powers = true;
+        double began = 0;  // the last step, on the rank that came to it last
+        for (const Actor& actor : actors_) {
+            CONVOY_CHECK(actor.step == steps_, "rank {} waits forever at instruction {} of {}", actor.rank, actor.next,
+                         actor.script->walk.size());
+            began = std::max(began, actor.before.seconds);
+        }
         for (Actor& actor : actors_) {
-            CONVOY_CHECK(actor.finished, "rank {} waits forever at instruction {} of {}", actor.rank, actor.next,
-                         actor.script->program->instructions.size());
+            actor.result = actor.last_step;
+            actor.result.seconds -= began;
+            actor.result.compute_seconds -= actor.before.compute_seconds;
+            actor.result.waiting_seconds -= actor.before.waiting_seconds;
+            actor.result.traffic_seconds -= actor.before.traffic_seconds;
             result.step_seconds = std::max(result.step_seconds, actor.result.seconds);
         }
         std::set<int64_t> nodes;
@@ -379,16 +436,32 @@ class Simulator {
             result.classes.push_back(actor.result);
         }
         if (!powers) result.joules = 0;
-        result.timeline = std::move(timeline_);
+        result.timeline = part_of_timeline(began * 1e6, (began + result.step_seconds) * 1e6);
         result.error = computed_ > 0 ? error_ / computed_ : 0;
         result.roofline_share = computed_ > 0 ? guessed_ / computed_ : 0;
         return result;
+    }
+
+    // Of many steps the last; of what goes on over its beginning or end the part within.
+    std::vector<TraceEvent> part_of_timeline(double begin_us, double end_us) {
+        if (steps_ == 1) return std::move(timeline_);
+        std::vector<TraceEvent> part;
+        for (TraceEvent& e : timeline_) {
+            const double from = std::max(e.begin_us, begin_us), to = std::min(e.begin_us + e.duration_us, end_us);
+            if (to <= from) continue;
+            e.begin_us = from - begin_us;
+            e.duration_us = to - from;
+            part.push_back(std::move(e));
+        }
+        return part;
     }
 
     const std::vector<RankClass>& classes_;
     const Machine& machine_;
     const SimulateOptions& options_;
     CostModel costs_;
+    int steps_ = 1;
+    int64_t orders_ = 1;  // one more than the highest
     std::vector<Script> scripts_;
     std::vector<Actor> actors_;
     std::priority_queue<Event> events_;

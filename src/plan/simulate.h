@@ -1,5 +1,6 @@
 // The simulator: runs the programs of all ranks against a clock, as an executor would run them on a device. One thread of each rank walks through the
-// program; computations take its time, traffic is handed to its queue, and waits are waits. Ranks that do the same are simulated once.
+// program; computations take its time, traffic is handed to its queue, and waits are waits. Ranks that do the same are simulated once. Where programs carry work into
+// the next step, several follow each other, and the last counts.
 #pragma once
 
 #include <map>
@@ -31,10 +32,10 @@ struct SimulateOptions {
 
 struct ClassResult {
     std::vector<Rank> ranks;
-    double seconds = 0;          // until its last instruction is over
+    double seconds = 0;          // until its last instruction is over, or the next step may begin
     double compute_seconds = 0;  // at work
     double waiting_seconds = 0;  // for traffic
-    double traffic_seconds = 0;  // of both queues, hidden or not
+    double traffic_seconds = 0;  // of all queues, hidden or not
     int64_t arena_bytes = 0, state_bytes = 0;
     int64_t activation_sent = 0, gradient_sent = 0;  // bytes
 };

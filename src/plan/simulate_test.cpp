@@ -45,7 +45,7 @@ TEST(Simulate, OverlapLiesBetweenTheLongestQueueAndTheSum) {
         const CostModel costs(machine, {.ranks = 4});
         double sum = 0, longest = 0;
         for (const RankClass& c : classes) {
-            std::array<double, 4> queues{};
+            std::array<double, kQueues> queues{};
             for (const Instruction& in : c.program.instructions)
                 queues[static_cast<size_t>(in.queue)] +=
                     is_traffic(in.action) ? costs.traffic(c.program, in).seconds() : costs.compute(c.program, in).seconds;
@@ -160,6 +160,27 @@ TEST(Simulate, AllWaitForAStraggler) {
     bench.add_sum(Queue::Gradient);
     const SimulateOptions slow{.slowdown = {{1, 3.0}}};
     EXPECT_NEAR(bench.run(slow), 3 * bench.compute + bench.traffic, 1e-9);
+}
+
+// Traffic runs beside the beginning of the next step, up to the instruction before which its result is needed.
+TEST(Simulate, StepsThatCarryOverlap) {
+    for (const int forward : {1, 2, 8}) {
+        Bench bench;
+        for (int i = 0; i < forward + 1; ++i) bench.add_copy();
+        const int sum = bench.add_sum(Queue::Late);
+        bench.add_copy({sum});
+        EXPECT_NEAR(bench.run(), (forward + 2) * bench.compute + bench.traffic, 1e-9);
+        for (RankClass& c : bench.classes)
+            for (const int i : {sum, sum + 1}) c.program.instructions[static_cast<size_t>(i)].due = forward;
+        EXPECT_NEAR(bench.run(), 2 * bench.compute + std::max(forward * bench.compute, bench.traffic), 1e-9) << forward;
+        const Simulation result = simulate(bench.classes, bench.machine, {.timeline = true});
+        double computed = 0, sent = 0;
+        for (const TraceEvent& e : result.timeline) (e.queue == static_cast<int>(Queue::Compute) ? computed : sent) += e.duration_us * 1e-6;
+        EXPECT_NEAR(computed, 2 * (forward + 2) * bench.compute, 1e-9);
+        EXPECT_NEAR(sent, 2 * bench.traffic, 1e-9);
+        for (const TraceEvent& e : result.timeline) EXPECT_LE((e.begin_us + e.duration_us) * 1e-6, result.step_seconds + 1e-9);
+        EXPECT_NEAR(result.classes[0].compute_seconds, (forward + 2) * bench.compute, 1e-9);
+    }
 }
 
 TEST(Simulate, TheTimelineHoldsEveryInstructionOnce) {

@@ -27,10 +27,10 @@ class Bucketing {
     }
 
   private:
-    // By group, type and micro-batch.
-    using Key = std::tuple<std::vector<Rank>, DType, int>;
+    // By group, type, micro-batch and queue.
+    using Key = std::tuple<std::vector<Rank>, DType, int, Queue>;
     Key key_of(const LocalNode& node) const {
-        return {std::get<Collective>(*node.traffic).group, value(node.inputs[0]).desc.dtype, node.micro_batch};
+        return {std::get<Collective>(*node.traffic).group, value(node.inputs[0]).desc.dtype, node.micro_batch, node.queue};
     }
 
     // What one node makes is there at one time, so the first one's place in the order serves all.

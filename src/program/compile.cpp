@@ -23,16 +23,19 @@ Compiler::Compiler(const Graph& graph, const Plan& plan, const Target& target, c
       plan_(plan),
       target_(target, options.limits),
       options_(options),
-      placed_(place(graph, plan, places_of(options.share_state_with, plan))) {}
+      placed_(place(graph, plan, places_of(options.share_state_with, plan))),
+      carries_(options.carry && target.on_host()),
+      late_(carries_ ? late_parameters(graph) : std::vector<bool>(graph.values().size())) {}
 
 Program Compiler::compile(Rank rank, const Program* share) const {
-    LocalGraph local = lower(graph_, placed_, plan_, target_, options_.dtype, rank);
+    LocalGraph local = lower({graph_, placed_, plan_, target_, options_.dtype, late_}, rank);
     fuse(local, target_);
     bucket(graph_, local);
     schedule(local);
     const EstimatedCosts estimated(target_);
     choose(local, target_,
            {.costs = options_.costs ? options_.costs : &estimated, .share_state_with = share, .plan = &plan_, .rank = rank});
+    if (carries_) carry(local);
     Program program = plan_memory(local, options_.reuse_memory);
     program.rank = rank;
     program.grids = plan_.grids;

@@ -4,6 +4,7 @@
 //     fuse       several problems into one where the target can do them in one pass
 //     schedule   an order; updates move up to where their gradient is ready
 //     choose     a candidate of the target for every problem, layouts, copies between them
+//     carry      updates that wait for gradient traffic go on into the next step
 //     plan       memory: lifetimes, in-place, views, offsets
 #pragma once
 
@@ -27,6 +28,7 @@ struct CompileOptions {
     Limits limits = {};
     const Costs* costs = nullptr;  // what candidates are weighed by; none: the target's estimates
     bool reuse_memory = true;      // off: every tensor has its own memory (for debugging and for comparing)
+    bool carry = true;             // where the target's memory is the host's: gradient traffic goes on beside the next step's forward pass
 };
 
 // Programs of several ranks of one plan: what does not depend on the rank is done once.
@@ -46,6 +48,8 @@ class Compiler {
     LimitedTarget target_;
     CompileOptions options_;
     PlacedGraph placed_;
+    bool carries_;
+    std::vector<bool> late_;        // of each value: a parameter whose gradient may come late
     std::optional<Program> first_;  // that of the first rank, which decides how states lie
 };
 

@@ -190,7 +190,7 @@ TEST(Compile, GradientsTravelInBuckets) {
     const OpinionatedTarget target;
     std::vector<std::vector<std::string>> of_rank;
     for (const Rank rank : {0, 1}) {
-        const Program program = compile(graph, plan, target, {.rank = rank});
+        const Program program = compile(graph, plan, target, {.rank = rank, .carry = false});  // with one queue
         std::vector<std::string> members;
         int64_t sent = 0;
         for (const Instruction& in : program.instructions) {
@@ -224,7 +224,7 @@ TEST(Compile, TheLastBucketsAreSmall) {
     for (int i = 0; i < 70; ++i) x = b.conv(fmt::format("conv{}", i), x, {.filters = 32, .kernel = {3, 3}, .pad = {1, 1}, .bias = false});
     b.graph().add_output("output", b.linear("fc", b.flatten("flatten", x), {.outputs = 5}));
     const Graph graph = training_graph({"deep", b.take(), {{.output = "output"}}, 5}, {});
-    const Program program = compile(graph, plan_from_spec("sample:2", 0, graph).plan, OpinionatedTarget(), {.rank = 0});
+    const Program program = compile(graph, plan_from_spec("sample:2", 0, graph).plan, OpinionatedTarget(), {.rank = 0, .carry = false});
     std::vector<int64_t> sent;
     for (const Instruction& in : program.instructions)
         if (in.queue == Queue::Gradient && is_traffic(in.action)) sent.push_back(in.sent);

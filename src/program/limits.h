@@ -36,6 +36,7 @@ class LimitedTarget : public Target {
     std::vector<Candidate> candidates(const Problem& problem) const override;
     std::vector<Refusal> refusals(const Problem& problem) const override { return target_.refusals(problem); }
     double copy_bytes_per_second() const override { return target_.copy_bytes_per_second(); }
+    bool on_host() const override { return target_.on_host(); }
 
   private:
     void warn_if_much_slower(const std::string& key, const std::vector<Candidate>& some, const std::vector<Candidate>& all) const;

@@ -34,6 +34,8 @@ struct LocalNode {
     double work = 0;
     Candidate candidate;            // set when candidates are chosen
     bool copy = false;              // a copy between layouts or types; the problem is then empty
+    bool apart = false;             // of a copy: in memory of its own, though it be alike
+    bool carried = false;           // into the next step; of traffic: whoever waits for it is
     std::optional<Action> traffic;  // a collective or an exchange; the problem is then empty
     Queue queue = Queue::Compute;
     int64_t sent = 0;
@@ -55,7 +57,15 @@ struct LocalGraph {
     std::vector<Binding> inputs, outputs;  // slot: local value
 };
 
-LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank);
+struct LowerOptions {
+    const Graph& graph;
+    const PlacedGraph& placed;
+    const Plan& plan;
+    const Target& target;
+    DType dtype;
+    const std::vector<bool>& late;  // by value of the graph: parameters whose gradients have the late queue
+};
+LocalGraph lower(const LowerOptions& options, Rank rank);
 void fuse(LocalGraph& graph, const Target& target);
 void bucket(const Graph& whole, LocalGraph& graph);
 // Within so many nodes work is moved, to run while traffic travels that the pass waits for.
@@ -69,6 +79,9 @@ struct ChooseOptions {
     Rank rank = 0;
 };
 void choose(LocalGraph& graph, const Target& target, const ChooseOptions& options);
+// By value: the parameters that the forward pass reads first when much of it is done, and whose updates need nothing but their own gradient.
+std::vector<bool> late_parameters(const Graph& graph);
+void carry(LocalGraph& graph);
 Program plan_memory(const LocalGraph& graph, bool reuse);
 
 }  // namespace convoy

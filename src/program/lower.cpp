@@ -15,8 +15,15 @@ namespace {
 
 class Lowering {
   public:
-    Lowering(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank)
-        : graph_(graph), placed_(placed), plan_(plan), target_(target), dtype_(dtype), rank_(rank), local_(placed.values.size(), kNone) {}
+    Lowering(const LowerOptions& options, Rank rank)
+        : graph_(options.graph),
+          placed_(options.placed),
+          plan_(options.plan),
+          target_(options.target),
+          dtype_(options.dtype),
+          late_(options.late),
+          rank_(rank),
+          local_(options.placed.values.size(), kNone) {}
 
     LocalGraph run() {
         for (const auto& [name, value] : placed_.inputs)
@@ -88,7 +95,7 @@ class Lowering {
             const PlacedNode& node = placed_.nodes[n];
             reader_ = &node;
             int64_t at = static_cast<int64_t>(n);
-            if (node.node == kNone && queue_of(node) == Queue::Gradient)
+            if (node.node == kNone && is_gradient_queue(queue_of(node)))
                 at = next_wait[static_cast<size_t>(made[static_cast<size_t>(node.inputs[0])])];
             for (const int f : node.outputs) made[static_cast<size_t>(f)] = at;
             order_.push_back(at * count + static_cast<int64_t>(n));
@@ -230,9 +237,10 @@ class Lowering {
     }
 
     // Gradients of parameters, and what their updates exchange, have a queue of their own; unless the rest of the backward pass waits for them, as it does
-    // for the sums of a batch norm.
+    // for the sums of a batch norm. Those that the next step needs late do not keep the others waiting.
     Queue queue_of(const PlacedNode& move) const {
         const bool gradient = is_weight_gradient(move.inputs[0]) && !backward_needs_[static_cast<size_t>(move.outputs[0])];
+        if (gradient && late_[static_cast<size_t>(graph_.value(form(move.inputs[0]).value).gradient_of)]) return Queue::Late;
         return gradient || move.phase == Phase::Update ? Queue::Gradient : Queue::Activation;
     }
 
@@ -376,6 +384,7 @@ class Lowering {
     const Plan& plan_;
     const Target& target_;
     DType dtype_;
+    const std::vector<bool>& late_;
     Rank rank_;
     std::vector<int> local_;
     const PlacedNode* reader_ = nullptr;  // the node being lowered
@@ -386,8 +395,6 @@ class Lowering {
 
 }  // namespace
 
-LocalGraph lower(const Graph& graph, const PlacedGraph& placed, const Plan& plan, const Target& target, DType dtype, Rank rank) {
-    return Lowering(graph, placed, plan, target, dtype, rank).run();
-}
+LocalGraph lower(const LowerOptions& options, Rank rank) { return Lowering(options, rank).run(); }
 
 }  // namespace convoy

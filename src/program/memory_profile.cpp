@@ -14,7 +14,7 @@ namespace {
 struct Life {
     SlotId slot = kNone;  // kNone: the workspace of an instruction
     int64_t offset = 0, bytes = 0;
-    int first = 0, last = kNone;
+    int first = 0, last = kNone;  // past the end: of the next step
     MemoryUse use = MemoryUse::Workspace;
 };
 
@@ -42,11 +42,15 @@ class Lives {
   private:
     const Instruction& at(int i) const { return program_.instructions[static_cast<size_t>(i)]; }
 
+    // When an instruction runs, at the latest, or is over.
+    int carried_to(int i) const { return end_ + 1 + at(i).due; }
+
     void find_ends_of_traffic() {
         over_.assign(program_.instructions.size(), end_);
-        std::array<int, 4> known{};  // of each queue: up to where it is known
+        std::array<int, kQueues> known{};  // of each queue: up to where it is known
         for (int i = 0; i <= end_; ++i) {
-            if (is_traffic(at(i).action)) continue;
+            if (at(i).due != kNone) over_[static_cast<size_t>(i)] = carried_to(i);
+            if (is_traffic(at(i).action) || at(i).due != kNone) continue;
             for (const int w : at(i).waits)
                 for (int& t = known[static_cast<size_t>(at(w).queue)]; t <= w; ++t)
                     if (at(t).queue == at(w).queue) over_[static_cast<size_t>(t)] = i;
@@ -79,7 +83,7 @@ class Lives {
     void add(int i) {
         const Instruction& in = at(i);
         const bool traffic = is_traffic(in.action);
-        const int over = traffic ? over_[static_cast<size_t>(i)] : i;
+        const int over = traffic || in.due != kNone ? over_[static_cast<size_t>(i)] : i;
         for (const SlotId id : in.inputs) read(id, over);
         for (const SlotId id : in.outputs) {
             write(id, i, in.phase == Phase::Forward ? MemoryUse::Activations : MemoryUse::Gradients);
@@ -87,7 +91,7 @@ class Lives {
         }
         const auto* compute = std::get_if<Compute>(&in.action);
         if (compute && compute->workspace_bytes > 0)
-            lives_.push_back({.offset = compute->workspace_offset, .bytes = compute->workspace_bytes, .first = i, .last = i});
+            lives_.push_back({.offset = compute->workspace_offset, .bytes = compute->workspace_bytes, .first = i, .last = over});
     }
 
     const Program& program_;
@@ -98,11 +102,12 @@ class Lives {
     std::vector<Life> lives_;
 };
 
-// What is in use at an instruction, each byte once: where a result takes the place of an operand, both name it.
-std::vector<Life> alive_at(const std::vector<Life>& lives, int i) {
+// What is in use at an instruction, each byte once: where a result takes the place of an operand, both name it. With the moment between two steps a step is
+// `period` long.
+std::vector<Life> alive_at(const std::vector<Life>& lives, int i, int period) {
     std::vector<Life> alive;
     for (const Life& life : lives)
-        if (life.first <= i && i <= life.last) alive.push_back(life);
+        if ((life.first <= i && i <= life.last) || i <= life.last - period) alive.push_back(life);
     std::stable_sort(alive.begin(), alive.end(), [](const Life& a, const Life& b) { return a.offset < b.offset; });
     int64_t covered = 0;
     for (Life& life : alive) {
@@ -127,7 +132,7 @@ void find_peak(const Program& program, const std::vector<Life>& lives, MemoryPro
     const auto less = [](const auto& a, const auto& b) { return a.total() < b.total(); };
     const auto at = std::max_element(profile.instants.begin(), profile.instants.end(), less) - profile.instants.begin();
     profile.peak = static_cast<size_t>(at);
-    for (const Life& life : alive_at(lives, static_cast<int>(at))) {
+    for (const Life& life : alive_at(lives, static_cast<int>(at), static_cast<int>(program.instructions.size()) + 1)) {
         const std::string name = life.slot == kNone ? program.instructions[profile.peak].layer : program.slot(life.slot).name;
         if (life.bytes > 0) profile.at_peak.push_back({name, life.use, life.bytes});
     }
@@ -150,7 +155,8 @@ MemoryProfile memory_profile(const Program& program) {
     for (size_t i = 0; i < program.instructions.size(); ++i) {
         const Instruction& in = program.instructions[i];
         MemoryProfile::Instant instant{.layer = in.layer, .phase = in.phase};
-        for (const Life& life : alive_at(lives, static_cast<int>(i))) instant.bytes[static_cast<size_t>(life.use)] += life.bytes;
+        for (const Life& life : alive_at(lives, static_cast<int>(i), static_cast<int>(program.instructions.size()) + 1))
+            instant.bytes[static_cast<size_t>(life.use)] += life.bytes;
         profile.instants.push_back(std::move(instant));
     }
     if (!profile.instants.empty()) find_peak(program, lives, profile);

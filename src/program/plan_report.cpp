@@ -180,7 +180,7 @@ RankReport report_rank(const Program& program) {
         if (!is_traffic(in.action)) continue;
         const auto add = [&](const std::string& name, int64_t sent) {
             for (RankSums* part : {&report.sums, &report.layers[name]})
-                (in.queue == Queue::Gradient ? part->gradient_bytes : part->activation_bytes) += sent;
+                (is_gradient_queue(in.queue) ? part->gradient_bytes : part->activation_bytes) += sent;
         };
         const auto* collective = std::get_if<Collective>(&in.action);
         if (!collective || collective->members.empty())

@@ -30,7 +30,7 @@ std::string operand_text(const Program& program, const std::vector<SlotId>& ids)
 }  // namespace
 
 std::string_view name_of(Queue queue) {
-    constexpr std::array<std::string_view, 4> names{"compute", "activation", "gradient", "host"};
+    constexpr std::array<std::string_view, kQueues> names{"compute", "activation", "gradient", "late", "host"};
     return names[static_cast<size_t>(queue)];
 }
 
@@ -71,6 +71,7 @@ std::string listing(const Program& program) {
         fmt::format_to(out, "{:>5}  {:<8} {:<10} {:<30} {:>12} {:>10.3f}  {} -> {}\n", i, phase, name_of(in.queue),
                        fmt::format("{}: {}", in.layer, text_of(in)), in.bytes, in.work / 1e6, operand_text(program, in.inputs),
                        operand_text(program, in.outputs));
+        if (in.due != kNone) fmt::format_to(out, "{:>7}carried into the next step, before #{}\n", "", in.due);
     }
     const Totals sum = totals(program);
     fmt::format_to(out,
@@ -108,6 +109,7 @@ Json to_json(const Program& program) {
                    {"sent", in.sent},
                    {"inputs", operands(in.inputs)},
                    {"outputs", operands(in.outputs)}};
+        if (in.due != kNone) entry["due"] = in.due;
         if (const auto* compute = std::get_if<Compute>(&in.action)) {
             entry["algorithm"] = compute->algorithm;
             entry["workspace_bytes"] = compute->workspace_bytes;

@@ -15,9 +15,12 @@
 namespace convoy {
 
 // Instructions of one queue run in order; queues wait for each other only where an instruction says so. A small halo on Activation never waits
-// behind a large bucket on Gradient.
-enum class Queue : uint8_t { Compute, Activation, Gradient, Host };
+// behind a large bucket on Gradient, nor gradients that the next step needs first behind those that it needs late.
+enum class Queue : uint8_t { Compute, Activation, Gradient, Late, Host };
+inline constexpr size_t kQueues = 5;
 std::string_view name_of(Queue queue);
+// Gradients of parameters, and what their updates exchange.
+inline bool is_gradient_queue(Queue queue) { return queue == Queue::Gradient || queue == Queue::Late; }
 
 using SlotId = int32_t;
 
@@ -77,6 +80,9 @@ struct Instruction {
     int64_t bytes = 0;  // that must move: every operand once
     int64_t sent = 0;   // bytes that this rank sends, with an algorithm that sends no more than it must
     int64_t order = 0;  // of traffic: by which ranks know which of theirs belong together
+    // Carried over, unless kNone: it runs in the next step, before the instruction of this number at the latest. Traffic begins in its own step and is
+    // over by then.
+    int due = kNone;
 };
 // "conv 3x3 pad 1"
 std::string text_of(const Instruction& instruction);

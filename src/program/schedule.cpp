@@ -74,7 +74,7 @@ class Scheduling {
                 const int p = producer_[static_cast<size_t>(v)];
                 return p != kNone && delayed[static_cast<size_t>(p)];
             };
-            const bool traffic = node(n).queue == Queue::Gradient;
+            const bool traffic = is_gradient_queue(node(n).queue);
             delayed[n] = traffic || std::any_of(node(n).inputs.begin(), node(n).inputs.end(), waits_for_traffic);
             if (delayed[n] && !traffic) continue;
             // For traffic it waits no sooner than the backward pass does: behind what runs meanwhile.

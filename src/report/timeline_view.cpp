@@ -153,7 +153,7 @@ class TimelineMaker {
     }
 
     size_t most_events_;
-    Timeline timeline_{.queues = {"compute", "activation", "gradient", "host"}};
+    Timeline timeline_{.queues = {"compute", "activation", "gradient", "late", "host"}};
     Names queues_{timeline_.queues}, phases_{timeline_.phases}, layers_{timeline_.layers}, whats_{timeline_.whats};
 };
 

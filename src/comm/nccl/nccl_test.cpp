@@ -45,17 +45,20 @@ class DeviceBytes {
 // One rank's lanes over a world, and a stream to compute in.
 struct End {
     explicit End(Transport& transport)
-        : activation(transport, Lane::Activation), gradient(transport, Lane::Gradient), service(transport, Lane::Service) {
+        : activation(transport, Lane::Activation),
+          gradient(transport, Lane::Gradient),
+          late(transport, Lane::Late),
+          service(transport, Lane::Service) {
         check_cuda(cudaSetDevice(0), "cudaSetDevice");
         check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
     }
     ~End() { cudaStreamDestroy(stream); }
-    HostLanes lanes() { return {.channels = {&activation, &gradient, &service}, .communicators = &communicators}; }
+    HostLanes lanes() { return {.channels = {&activation, &gradient, &late, &service}, .communicators = &communicators}; }
     DeviceEndpoint device(const std::string& identity) const {
         return {.number = 0, .identity = identity, .name = "GPU", .stream = stream};
     }
 
-    Channel activation, gradient, service;
+    Channel activation, gradient, late, service;
     Communicators communicators;
     cudaStream_t stream = nullptr;
 };

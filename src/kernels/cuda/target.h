@@ -12,6 +12,7 @@ class CudaTarget : public Target {
     DType storage(Element element, DType compute) const override;
     std::vector<Candidate> candidates(const Problem& problem) const override;
     double copy_bytes_per_second() const override { return 2e12; }
+    bool on_host() const override { return false; }
 };
 
 }  // namespace convoy::cuda
