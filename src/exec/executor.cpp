@@ -23,7 +23,10 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
         devices_ = link->device_traffic(*device);
         stream_ = device->stream;
     }
-    if (link) open_groups(program_, *link, devices_);
+    if (link) {
+        link->put_off().settle();
+        open_groups(program_, *link, devices_);
+    }
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
         const Instruction& instruction = program_.instructions[i];
         kernels_.push_back(is_traffic(instruction.action) ? nullptr : prepare(instruction));
@@ -39,8 +42,10 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
 
 Executor::~Executor() {
     try {
-        if (std::uncaught_exceptions() == 0) settle();
-    } catch (...) {  // of traffic, which whoever waits for it next meets again
+        require(is_settled() || std::uncaught_exceptions() == 0, "the last step was not finished");
+        settle();
+    } catch (...) {
+        link_->put_off().fail(std::current_exception());
     }
     settled();
 }
@@ -49,12 +54,11 @@ void Executor::find_carried() {
     std::vector<const Slot*> used;
     for (size_t i = 0; i < kernels_.size(); ++i) {
         if (due(i) == kNone) continue;
-        if (kernels_[i]) carried_.push_back(i);
         for (const auto* list : {&program_.instructions[i].inputs, &program_.instructions[i].outputs})
             for (const SlotId id : *list)
                 if (program_.slot(id).state == kNone) used.push_back(&program_.slot(id));
     }
-    std::stable_sort(carried_.begin(), carried_.end(), [&](size_t a, size_t b) { return due(a) < due(b); });
+    carried_ = carried_computations(program_);
     next_carried_ = carried_.size();
     for (const Slot& slot : program_.slots)
         settles_.push_back(slot.state == kNone && std::any_of(used.begin(), used.end(), [&](const Slot* other) {
@@ -115,7 +119,7 @@ void Executor::set_input(SlotId slot, const Tensor& tensor) {
 }
 
 void Executor::read(SlotId slot, Tensor& tensor) const {
-    if (!settles_.empty() && settles_[static_cast<size_t>(slot)]) state_.put_off().settle();
+    if (!settles_.empty() && settles_[static_cast<size_t>(slot)]) state_.settle();
     backend_.download(operand(slot), tensor);
 }
 
@@ -152,7 +156,7 @@ void Executor::set_traffic_mode(TrafficMode mode) {
     recordings_ = {};
 }
 
-// A computation waits for the traffic it needs, and traffic for that of the other queue; both are in order within their queue.
+// A computation waits for the traffic it needs, and traffic for that of other queues; all are in order within their queue.
 void Executor::execute(size_t index, const StepContext& context) {
     if (traffic_mode_ != TrafficMode::None)
         for (const int w : program_.instructions[index].waits) await_traffic(static_cast<size_t>(w));
@@ -226,8 +230,8 @@ void Executor::run_range(size_t begin, size_t end, const StepContext& context) {
 }
 
 void Executor::run_carried(size_t before) {
-    for (; next_carried_ < carried_.size() && due(carried_[next_carried_]) <= static_cast<int>(before); ++next_carried_) {
-        const size_t index = carried_[next_carried_];
+    for (; next_carried_ < carried_.size() && due(static_cast<size_t>(carried_[next_carried_])) <= static_cast<int>(before); ++next_carried_) {
+        const auto index = static_cast<size_t>(carried_[next_carried_]);
         for (const int w : program_.instructions[index].waits)
             queue(program_.instructions[static_cast<size_t>(w)].queue).wait_before(place_[static_cast<size_t>(w)]);
         kernels_[index]->run(carried_context_);
@@ -235,7 +239,6 @@ void Executor::run_carried(size_t before) {
 }
 
 void Executor::settled() {
-    state_.put_off().remove(this);
     if (link_) link_->put_off().remove(this);
 }
 
@@ -249,7 +252,6 @@ void Executor::put_off(const StepContext& context) {
     for (TrafficQueue& q : queues_) q.carry();
     carried_context_ = context;
     next_carried_ = 0;
-    state_.put_off().add(this);
     link_->put_off().add(this);
 }
 
@@ -293,7 +295,6 @@ std::unique_ptr<Kernel> Executor::record_range(size_t begin, size_t end) {
 }
 
 bool Executor::start(const StepContext& context) {
-    state_.put_off().settle(this);
     if (link_) link_->put_off().settle(this);
     carrying_ = !carried_.empty() && traffic_mode_ == TrafficMode::Beside && !timing_;
     begin_step();
@@ -330,8 +331,10 @@ bool Executor::run_traced(const StepContext& context, TraceLog& log) {
     settle();  // what is of the step before
     spans_.assign(spans_.size(), {});
     timing_ = true;
+    const auto no_longer = [](bool* timing) { *timing = false; };
+    std::unique_ptr<bool, decltype(no_longer)> timing(&timing_, no_longer);
     const bool finite = run(context);
-    timing_ = false;
+    timing.reset();
     for (size_t i = 0; i < kernels_.size(); ++i) {
         if (spans_[i].begin == Clock::time_point{}) continue;  // it did not run
         const Instruction& in = program_.instructions[i];
@@ -358,7 +361,7 @@ bool Executor::finite(SlotId slot) const {
 
 std::optional<std::string> Executor::find_non_finite(const StepContext& context, int* where) {
     const size_t end = watched_ == kNone ? kernels_.size() : watched_after_ + 1;
-    state_.put_off().settle();
+    state_.settle();
     carrying_ = false;
     // States that the failed run has already written (running statistics) say nothing of what was before it.
     std::vector<bool> written(program_.states.size());

@@ -79,6 +79,7 @@ class Executor : private Pending {
     int due(size_t index) const { return program_.instructions[index].due; }
     // What the step before has carried here and is due before this instruction.
     void run_carried(size_t before);
+    bool is_settled() const { return next_carried_ == carried_.size(); }
     void settle() override;
     void put_off(const StepContext& context);
     void settled();
@@ -104,7 +105,6 @@ class Executor : private Pending {
     std::unique_ptr<Memory> arena_;
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
-    std::array<TrafficQueue, 3> queues_;            // activation, gradient, late
     // Instead of queues, where devices reach each other by themselves: traffic is started in the order of the program, by the thread that starts
     // kernels, and waited for on the device.
     DeviceTraffic* devices_ = nullptr;
@@ -117,7 +117,7 @@ class Executor : private Pending {
     std::array<std::unique_ptr<Kernel>, 2> recordings_;
     bool may_record_ = false, warm_ = false;
     TrafficMode traffic_mode_ = TrafficMode::Beside;
-    std::vector<size_t> carried_;  // computations that go on into the next step, in the order in which they are due
+    std::vector<int> carried_;     // carried_computations(program_)
     size_t next_carried_ = 0;      // of the step before: those from here on have not run yet
     StepContext carried_context_;  // of the step before
     std::vector<bool> settles_;    // of each slot: whether what is carried has to do with its memory
@@ -127,6 +127,7 @@ class Executor : private Pending {
     SlotId watched_ = kNone;
     size_t watched_after_ = 0;  // the instruction that computes it
     Tensor watched_value_;
+    std::array<TrafficQueue, 3> queues_;  // activation, gradient, late; the last member: their threads use the others
 };
 
 }  // namespace convoy

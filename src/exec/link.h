@@ -44,7 +44,7 @@ class Link {
     // ranks do at the same time; from then on every rank keeps its GPU.
     DeviceTraffic* device_traffic(const DeviceEndpoint& device);
 
-    // Steps of any program whose traffic may still be under way.
+    // Steps whose traffic may still be under way, and whose updates come before anyone else looks.
     PutOff& put_off() { return put_off_; }
 
   private:

@@ -73,10 +73,9 @@ CollectiveTable table_of(const Algorithms& algorithms) {
 bool by_library(Link& link, const Instruction& in) {
     const auto* collective = std::get_if<Collective>(&in.action);
     if (!collective) return false;
-    const Lane lane = in.queue == Queue::Late ? Lane::Late : in.queue == Queue::Gradient ? Lane::Gradient : Lane::Activation;
     for (const Traffic kind : {Traffic::AllReduce, Traffic::ReduceScatter, Traffic::AllGather}) {
         const CollectiveCall call{.kind = kind, .dtype = in.dtype, .count = 1, .counts = collective->counts};
-        if (link.communicator(lane, collective->group).choice(call) == Algorithm::Library) return true;
+        if (link.communicator(lane_of(in.queue), collective->group).choice(call) == Algorithm::Library) return true;
     }
     return false;
 }

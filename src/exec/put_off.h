@@ -1,5 +1,7 @@
-// Work that was put off: a part of a step, carried into the next. Whoever uses what it works on (a state, or the lanes of a link) has it done first.
+// Work that was put off: a part of a step, carried into the next. Whoever uses what it works on, a state or the lanes of a link, has it done first.
 #pragma once
+
+#include <exception>
 
 namespace convoy {
 
@@ -17,13 +19,17 @@ class PutOff {
     void remove(const Pending* work) {
         if (pending_ == work) pending_ = nullptr;
     }
+    // It was not done and never will be: whoever needs it learns why.
+    void fail(std::exception_ptr why) { failure_ = std::move(why); }
     // Has done what is put off by others.
     void settle(const Pending* but = nullptr) const {
+        if (failure_) std::rethrow_exception(failure_);
         if (pending_ && pending_ != but) pending_->settle();
     }
 
   private:
     Pending* pending_ = nullptr;
+    std::exception_ptr failure_;
 };
 
 }  // namespace convoy

@@ -34,8 +34,7 @@ Program Session::compile(const Graph& graph) const {
                             .share_state_with = first_.get(),
                             .limits = options_.limits,
                             .costs = options_.costs.get(),
-                            .reuse_memory = options_.reuse_memory,
-                            .carry = options_.carry});
+                            .reuse_memory = options_.reuse_memory});
 }
 
 // A device that is too small says by how much before anything is put there.

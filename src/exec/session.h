@@ -21,7 +21,6 @@ struct SessionOptions {
     Limits limits = {};                  // what programs may use of the backend
     std::shared_ptr<const Costs> costs;  // what they are compiled with; none: the backend's estimates
     bool reuse_memory = true;            // off: every result of a step can still be read after it
-    bool carry = true;                   // gradient traffic goes on into the next step, where it can
 };
 
 class Session {

@@ -75,7 +75,7 @@ Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed, const Bo
 Tensor initial_value(const StateSpec& spec, DType dtype, uint64_t seed) { return initial_value(spec, dtype, seed, Box::whole(spec.shape)); }
 
 void State::bind(const Program& program, uint64_t seed) {
-    put_off_.settle();
+    settle();
     std::vector<std::pair<const StateBinding*, bool>> all;
     for (const StateBinding& binding : program.states) all.emplace_back(&binding, true);
     for (const StateBinding& binding : program.elsewhere) all.emplace_back(&binding, false);
@@ -100,6 +100,10 @@ void State::add(const StateBinding& binding, const Program& program, bool here, 
     backend_.upload(initial_value(binding.spec, binding.desc.dtype, seed, {binding.desc.origin, binding.desc.shape}), operand(name));
 }
 
+void State::settle() const {
+    if (link_) link_->put_off().settle();
+}
+
 const State::Entry& State::entry(const std::string& name) const {
     const auto found = entries_.find(name);
     require(found != entries_.end(), "there is no state tensor \"{}\"", name);
@@ -107,14 +111,14 @@ const State::Entry& State::entry(const std::string& name) const {
 }
 
 Operand State::operand(const std::string& name) const {
-    put_off_.settle();
+    settle();
     const Entry& e = entry(name);
     CONVOY_CHECK(e.memory, "state \"{}\" lies on other ranks", name);
     return {e.memory->data(), e.binding.desc, e.binding.layout};
 }
 
 Tensor State::read(const std::string& name) const {
-    put_off_.settle();
+    settle();
     const Entry& e = entry(name);
     if (!link_ || link_->size() == 1) return read_part(name);
     // Everyone gets all of it, from whoever holds it.

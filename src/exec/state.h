@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "exec/link.h"
-#include "exec/put_off.h"
 #include "kernels/backend.h"
 #include "program/program.h"
 #include "tensor/tensor.h"
@@ -36,8 +35,8 @@ class State {
     // Gives the whole tensor; every rank keeps its part. Converts the floating type as needed. Error names the tensor when there is none of that name or its shape differs.
     void write(const std::string& name, const Tensor& tensor);
 
-    // Steps that are not over yet: their updates come before anyone else looks.
-    PutOff& put_off() const { return put_off_; }
+    // Has steps finished that are not over yet; all that reads or writes does so first.
+    void settle() const;
 
     // Memory held, as allocated.
     int64_t bytes() const;
@@ -55,7 +54,6 @@ class State {
     Link* link_;
     std::map<std::string, Entry> entries_;
     std::vector<StateSpec> specs_;
-    mutable PutOff put_off_;
 };
 
 // The first value of a state, as a whole.

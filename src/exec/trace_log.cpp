@@ -9,8 +9,7 @@ namespace convoy {
 
 Trace trace_of(std::vector<TraceEvent> events) {
     Trace trace;
-    for (const Queue queue : {Queue::Compute, Queue::Activation, Queue::Gradient, Queue::Late, Queue::Host})
-        trace.queues.emplace_back(name_of(queue));
+    for (size_t q = 0; q < kQueues; ++q) trace.queues.emplace_back(name_of(static_cast<Queue>(q)));
     trace.events = std::move(events);
     return trace;
 }

@@ -8,8 +8,6 @@ namespace convoy {
 
 namespace {
 
-Lane lane_of(Queue queue) { return queue == Queue::Late ? Lane::Late : queue == Queue::Gradient ? Lane::Gradient : Lane::Activation; }
-
 // A short wait without giving up the processor, for what is nearly done.
 template <class Done>
 bool spin(const Done& done) {
@@ -67,6 +65,8 @@ void messages_of(const Instruction& instruction, const std::byte* in, std::byte*
 }
 
 }  // namespace
+
+Lane lane_of(Queue queue) { return queue == Queue::Late ? Lane::Late : queue == Queue::Gradient ? Lane::Gradient : Lane::Activation; }
 
 TrafficQueue::~TrafficQueue() {
     if (!thread_.joinable()) return;

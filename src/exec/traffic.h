@@ -18,6 +18,9 @@
 
 namespace convoy {
 
+// On which lane the traffic of a queue goes.
+Lane lane_of(Queue queue);
+
 class TrafficQueue {
   public:
     TrafficQueue() = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <deque>
 #include <queue>
 #include <set>
@@ -146,13 +147,9 @@ class Simulator {
         const auto& instructions = script.program->instructions;
         const int count = static_cast<int>(instructions.size());
         const auto due = [&](int i) { return instructions[static_cast<size_t>(i)].due; };
-        std::vector<int> carried;
-        for (int i = 0; i < count; ++i) {
-            const bool travels = is_traffic(instructions[static_cast<size_t>(i)].action);
-            if (travels && due(i) == kNone) script.staying.push_back(i);
-            if (!travels && due(i) != kNone) carried.push_back(i);
-        }
-        std::stable_sort(carried.begin(), carried.end(), [&](int a, int b) { return due(a) < due(b); });
+        const std::vector<int> carried = carried_computations(*script.program);
+        for (int i = 0; i < count; ++i)
+            if (is_traffic(instructions[static_cast<size_t>(i)].action) && due(i) == kNone) script.staying.push_back(i);
         for (int step = 0; step < steps_; ++step) {
             size_t next = 0;
             const auto walk_carried = [&](int before) {
@@ -415,17 +412,17 @@ class Simulator {
         }
         for (Actor& actor : actors_) {
             actor.result = actor.last_step;
-            actor.result.seconds -= began;
+            result.step_seconds = std::max(result.step_seconds, actor.result.seconds - began);
+            actor.result.seconds -= actor.before.seconds;
             actor.result.compute_seconds -= actor.before.compute_seconds;
             actor.result.waiting_seconds -= actor.before.waiting_seconds;
             actor.result.traffic_seconds -= actor.before.traffic_seconds;
-            result.step_seconds = std::max(result.step_seconds, actor.result.seconds);
         }
         std::set<int64_t> nodes;
         for (Actor& actor : actors_) {
             const DeviceKind& device = costs_.device(actor.rank);
             powers = powers && device.busy_watts > 0;
-            const double idle = result.step_seconds - actor.result.compute_seconds;
+            const double idle = std::max(0.0, result.step_seconds - actor.result.compute_seconds);
             result.joules += static_cast<double>(actor.result.ranks.size()) * actor.demand *
                              (device.busy_watts * actor.result.compute_seconds + device.idle_watts * idle);
             for (const Rank r : actor.result.ranks) {
@@ -449,6 +446,9 @@ class Simulator {
         for (TraceEvent& e : timeline_) {
             const double from = std::max(e.begin_us, begin_us), to = std::min(e.begin_us + e.duration_us, end_us);
             if (to <= from) continue;
+            const double share = (to - from) / e.duration_us;
+            e.flops *= share;
+            for (int64_t* const bytes : {&e.bytes, &e.sent}) *bytes = std::llround(share * static_cast<double>(*bytes));
             e.begin_us = from - begin_us;
             e.duration_us = to - from;
             part.push_back(std::move(e));

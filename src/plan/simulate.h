@@ -32,7 +32,7 @@ struct SimulateOptions {
 
 struct ClassResult {
     std::vector<Rank> ranks;
-    double seconds = 0;          // until its last instruction is over, or the next step may begin
+    double seconds = 0;          // until its last instruction is over, or the next step may begin; its own step where several follow each other
     double compute_seconds = 0;  // at work
     double waiting_seconds = 0;  // for traffic
     double traffic_seconds = 0;  // of all queues, hidden or not

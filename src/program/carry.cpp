@@ -1,8 +1,8 @@
 // Updates that wait for gradient traffic need not be over when the step is: they run in the next step, before the first instruction that needs what they write, and the
 // traffic goes on beside the next forward pass meanwhile. The numbers are the same.
 //
-// Carried are the trailing updates and the copies and views on the way to them, where each needs no more than its own gradient (not the norm of all), and nothing that
-// comes later in the step reads what they write or overwrites what they read. What is set anew for every step they read from a copy.
+// Carried are the trailing updates, and the copies, views and gathering of what was updated in parts on the way to the next step, where they need no more than their own
+// gradient (no norm), and nothing that comes later in the step reads what they write or overwrites what they read. What is set anew for every step they read from a copy.
 //
 // The gradients of the layers that the forward pass comes to last are made first. They get a queue of their own, so that those of the first layers, which
 // are made last and needed first, do not wait for them.
@@ -109,33 +109,34 @@ class Carrying {
         std::vector<bool> input(graph_.values.size());
         for (size_t v = 0; v < input.size(); ++v) input[v] = graph_.values[v].input;
         std::vector<int> kept(graph_.values.size(), kNone);
-        std::vector<LocalNode> copies;
-        size_t first = graph_.nodes.size();
+        std::vector<std::pair<size_t, LocalNode>> copies;  // before which node: the first that reads it
         for (size_t n = 0; n < graph_.nodes.size(); ++n) {
             if (!node(n).carried) {
                 if (moves(node(n)) && input[static_cast<size_t>(node(n).inputs[0])]) input[static_cast<size_t>(node(n).outputs[0])] = true;
                 continue;
             }
             if (node(n).traffic) continue;
-            first = std::min(first, n);
             for (int& v : node(n).inputs) {
                 if (!input[static_cast<size_t>(v)]) continue;
                 int& copy = kept[static_cast<size_t>(v)];
-                if (copy == kNone) copy = add_copy(v, copies);
+                if (copy == kNone) {
+                    copies.emplace_back(n, LocalNode{});
+                    copy = make_copy(v, copies.back().second);
+                }
                 v = copy;
             }
         }
-        graph_.nodes.insert(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first), copies.begin(), copies.end());
+        for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy)
+            graph_.nodes.insert(graph_.nodes.begin() + static_cast<std::ptrdiff_t>(copy->first), std::move(copy->second));
     }
 
-    int add_copy(int v, std::vector<LocalNode>& copies) {
+    int make_copy(int v, LocalNode& made) {
         LocalValue copy = value(v);
         copy.input = copy.output = false;
         graph_.values.push_back(copy);
         const int id = static_cast<int>(graph_.values.size()) - 1;
-        LocalNode made{.inputs = {v}, .outputs = {id}, .layer = copy.name, .phase = Phase::Update, .copy = true, .apart = true};
+        made = {.inputs = {v}, .outputs = {id}, .layer = copy.name, .phase = Phase::Update, .copy = true, .apart = true};
         made.candidate = {.algorithm = "copy", .inputs = {copy.layout}, .outputs = {copy.layout}};
-        copies.push_back(std::move(made));
         return id;
     }
 

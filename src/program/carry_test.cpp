@@ -94,7 +94,7 @@ TEST(Carry, OnlyWhatNeedsNoMoreThanItsOwnGradient) {
     EXPECT_EQ(carried_in(program_of(training({.rule = {.rule = Rule::Lamb}}))), 0);
     EXPECT_EQ(carried_in(program_of(training({}, {.gradients = true}))), 0) << "gradients are read after the step";
     EXPECT_EQ(carried_in(program_of(training({.rule = {.rule = Rule::Lars}}))), 7) << "biases have no rate of their own";
-    EXPECT_EQ(carried_in(program_of(training(), "zero")), 14);
+    EXPECT_EQ(carried_in(program_of(training(), "zero")), 14) << "the weights, gathered after updates of parts, which end the step";
 }
 
 // What lives past the end of a step shares no byte with what is written before it is read.

@@ -49,6 +49,15 @@ std::string text_of(const Instruction& instruction) {
 SlotId Program::input(std::string_view name) const { return find(inputs, name); }
 SlotId Program::output(std::string_view name) const { return find(outputs, name); }
 
+std::vector<int> carried_computations(const Program& program) {
+    const auto at = [&](int i) -> const Instruction& { return program.instructions[static_cast<size_t>(i)]; };
+    std::vector<int> carried;
+    for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i)
+        if (at(i).due != kNone && !is_traffic(at(i).action)) carried.push_back(i);
+    std::stable_sort(carried.begin(), carried.end(), [&](int a, int b) { return at(a).due < at(b).due; });
+    return carried;
+}
+
 Totals totals(const Program& program) {
     Totals sum;
     for (const Instruction& i : program.instructions) {

@@ -80,8 +80,8 @@ struct Instruction {
     int64_t bytes = 0;  // that must move: every operand once
     int64_t sent = 0;   // bytes that this rank sends, with an algorithm that sends no more than it must
     int64_t order = 0;  // of traffic: by which ranks know which of theirs belong together
-    // Carried over, unless kNone: it runs in the next step, before the instruction of this number at the latest. Traffic begins in its own step and is
-    // over by then.
+    // Carried over, unless kNone: it runs in the next step, before the instruction of this number at the latest, and waits for what its own step began. Traffic begins in
+    // its own step and is over by then.
     int due = kNone;
 };
 // "conv 3x3 pad 1"
@@ -125,6 +125,9 @@ struct Program {
     SlotId input(std::string_view name) const;
     SlotId output(std::string_view name) const;
 };
+
+// The computations that are carried into the next step, in the order in which they run there.
+std::vector<int> carried_computations(const Program& program);
 
 // Work and bytes of the whole step.
 struct Totals {

@@ -35,7 +35,7 @@ class Runner {
     double step() {
         const auto start = std::chrono::steady_clock::now();
         executor_->run({.seed = 1});
-        session_.state().put_off().settle();  // or the other would have to
+        session_.state().settle();  // or the other would have to
         times_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
         return times_.back();
     }

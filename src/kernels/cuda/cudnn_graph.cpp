@@ -24,18 +24,6 @@ cudnnDataType_t library_type(DType type) {
 
 std::vector<int64_t> list_of(const Dims& dims) { return {dims.begin(), dims.end()}; }
 
-Descriptor describe(const GraphTensor& t) {
-    constexpr int64_t kAlignment = 16;
-    Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, library_type(t.dtype))
-        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, list_of(t.dims))
-        .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, list_of(t.strides))
-        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, t.uid)
-        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment)
-        .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, t.is_virtual);
-    return d.finalize();
-}
-
 Descriptor pointwise(cudnnPointwiseMode_t mode, DType compute) {
     Descriptor d(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     d.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
@@ -159,6 +147,18 @@ Descriptor& Descriptor::finalize() {
     return *this;
 }
 
+Descriptor describe(const GraphTensor& t) {
+    constexpr int64_t kAlignment = 16;
+    Descriptor d(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, library_type(t.dtype))
+        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, list_of(t.dims))
+        .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, list_of(t.strides))
+        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, t.uid)
+        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kAlignment)
+        .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, t.is_virtual);
+    return d.finalize();
+}
+
 void ConvGraph::convolution(Direction direction, const GraphTensor& x, const GraphTensor& w, const GraphTensor& y) {
     Descriptor conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, library_type(compute_))
@@ -176,7 +176,7 @@ void ConvGraph::convolution(Direction direction, const GraphTensor& x, const Gra
         operation.set(names.alpha, CUDNN_TYPE_DOUBLE, 1.0).set(names.beta, CUDNN_TYPE_DOUBLE, 0.0);
     else
         operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f).set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
-    operations_.push_back(operation.finalize());
+    append(operation.finalize());
 }
 
 void ConvGraph::add(const GraphTensor& x, const GraphTensor& b, const GraphTensor& y) {
@@ -186,7 +186,7 @@ void ConvGraph::add(const GraphTensor& x, const GraphTensor& b, const GraphTenso
         .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, describe(x))
         .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, describe(b))
         .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, describe(y));
-    operations_.push_back(operation.finalize());
+    append(operation.finalize());
 }
 
 void ConvGraph::rectify(const GraphTensor& x, const GraphTensor& y, double slope_below) {
@@ -196,7 +196,7 @@ void ConvGraph::rectify(const GraphTensor& x, const GraphTensor& y, double slope
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, relu)
         .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, describe(x))
         .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, describe(y));
-    operations_.push_back(operation.finalize());
+    append(operation.finalize());
 }
 
 Descriptor ConvGraph::finalize(Device& device) const {

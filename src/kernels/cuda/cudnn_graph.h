@@ -44,6 +44,8 @@ struct GraphTensor {
     bool is_virtual = false;
 };
 
+Descriptor describe(const GraphTensor& tensor);
+
 // A graph of a convolution and what follows it.
 class ConvGraph {
   public:
@@ -53,6 +55,8 @@ class ConvGraph {
     void convolution(Direction direction, const GraphTensor& x, const GraphTensor& w, const GraphTensor& y);
     void add(const GraphTensor& x, const GraphTensor& b, const GraphTensor& y);
     void rectify(const GraphTensor& x, const GraphTensor& y, double slope_below);
+    // Any other operation.
+    void append(Descriptor operation) { operations_.push_back(std::move(operation)); }
     Descriptor finalize(Device& device) const;
 
   private:

@@ -308,22 +308,27 @@ class LibraryConv {
     }
     Start in_slices(int count, Scratch s) const {
         Slices slices{count, asked_.x, asked_.w, asked_.y};
+        if (slices.halved()) slices.parts = parts_of_batch(asked_.x.desc.shape, count);
         Asked a = asked_;
         a.x.desc.shape[1] = a.w.desc.shape[1] = asked_.x.desc.shape[1] / count;
+        a.x.desc.shape[0] = a.y.desc.shape[0] = asked_.x.desc.shape[0] / slices.parts;
         const DType type = slices.halved() ? DType::f16 : a.x.desc.dtype;
         a.x.desc.dtype = a.w.desc.dtype = a.y.desc.dtype = type;
-        a.x.data = slices.x_slices = s.take(count * bytes_of(a.x));
-        a.w.data = slices.w_slices = s.take(count * bytes_of(a.w));
+        a.x.data = slices.x_piece = s.take(bytes_of(a.x));
+        a.w.data = slices.products = s.take(slices.pieces() * bytes_of(a.w));
         if (slices.halved()) {
             a.y.data = slices.y_halves = s.take(bytes_of(a.y));
             slices.scales = s.take(slices.scales_bytes());
         }
         if (!a.x.data || !a.w.data || !a.y.data || (slices.halved() && !slices.scales)) return nullptr;
-        auto plans = repeated(a, count, 0, s);
+        auto plans = repeated(a, slices.pieces(), {.w = bytes_of(a.w)}, s);
         if (plans.empty()) return nullptr;
         return [&device = device_, plans = std::move(plans), slices] {
-            start_cutting(device, slices);
-            for (const ExecutionPlan& plan : plans) plan.run(device);
+            start_scaling(device, slices);
+            for (int i = 0; i < slices.pieces(); ++i) {
+                start_cutting(device, slices, i);
+                plans[static_cast<size_t>(i)].run(device);
+            }
             start_joining(device, slices);
         };
     }
@@ -335,7 +340,7 @@ class LibraryConv {
         a.y.desc.shape[0] /= parts;
         void* const sums = a.w.data = s.take(bytes_of(a.w) * parts);
         if (!sums) return nullptr;
-        auto plans = repeated(a, parts, bytes_of(a.y), s);
+        auto plans = repeated(a, parts, {.x = bytes_of(a.x), .w = bytes_of(a.w), .y = bytes_of(a.y)}, s);
         if (plans.empty()) return nullptr;
         return [&device = device_, plans = std::move(plans), sums, w = asked_.w] {
             for (const ExecutionPlan& plan : plans) plan.run(device);
@@ -343,15 +348,18 @@ class LibraryConv {
         };
     }
 
-    // Plans for so many pieces of x and w that lie one after the other, with y so many bytes further each time. None when the library takes no such pieces.
-    std::vector<ExecutionPlan> repeated(const Asked& a, int count, int64_t y_step, const Scratch& s) const {
+    // Plans for so many pieces, each time with the operands so many bytes further. None when the library takes no such pieces.
+    struct Steps {
+        int64_t x = 0, w = 0, y = 0;
+    };
+    std::vector<ExecutionPlan> repeated(const Asked& a, int count, const Steps& step, const Scratch& s) const {
         std::vector<ExecutionPlan> plans;
         const auto at = [](const Operand& o, int64_t offset) { return static_cast<std::byte*>(o.data) + offset; };
-        if (count > 1 && (bytes_of(a.x) % kAlignment != 0 || bytes_of(a.w) % kAlignment != 0 || y_step % kAlignment != 0)) return plans;
+        if (count > 1 && (step.x % kAlignment != 0 || step.w % kAlignment != 0 || step.y % kAlignment != 0)) return plans;
         const auto first = tuned(a, s);
         for (int i = 0; first && i < count; ++i) {
             plans.push_back(*first);
-            plans.back().bind({{kX, at(a.x, i * bytes_of(a.x))}, {kW, at(a.w, i * bytes_of(a.w))}, {kY, at(a.y, i * y_step)}}, s.rest());
+            plans.back().bind({{kX, at(a.x, i * step.x)}, {kW, at(a.w, i * step.w)}, {kY, at(a.y, i * step.y)}}, s.rest());
         }
         return plans;
     }

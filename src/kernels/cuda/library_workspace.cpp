@@ -37,10 +37,16 @@ int64_t slice_bytes(const Problem& problem, const ConvProblem& conv) {
     const Shape &x = tensor(problem, conv.x).shape, &w = tensor(problem, conv.w).shape, &y = tensor(problem, conv.y).shape;
     const SliceProblem slices{problem.compute, x[1], y[1], work_of(problem)};
     if (conv.direction != Direction::GradWeight || conv.groups != 1 || conv.window.pad_lo != conv.window.pad_hi) return 0;
-    if (!can_cut(slices, 1) && !can_cut(slices, 2) && !can_cut(slices, 3)) return 0;
     constexpr int64_t kScales = int64_t{4} << 20;  // at most
     const bool halved = problem.compute == DType::tf32;
-    return (numel(x) + numel(w) + (halved ? numel(y) : 0)) * size_of(DType::f16) + kScales;
+    int64_t most = 0;
+    for (const int count : {1, 2, 3}) {
+        if (!can_cut(slices, count)) continue;
+        const int parts = halved ? parts_of_batch(x, count) : 1;
+        const int64_t elements = numel(x) / count / parts + parts * numel(w) + (halved ? numel(y) / parts : 0);
+        most = std::max(most, elements * size_of(DType::f16) + kScales);
+    }
+    return most;
 }
 
 // The input and the weights with as many channels as tensor cores want.

@@ -6,7 +6,7 @@
 namespace convoy::cuda {
 
 // Counted up with the ways that there are: what was chosen of others, and what they needed, is not asked for then.
-constexpr int kWays = 3;
+constexpr int kWays = 4;
 
 // For any way, until one is chosen; from then on as much as that one needs.
 int64_t library_workspace(const Problem& problem);

@@ -19,11 +19,12 @@ class SlicesTest : public DeviceConvTest {
         memory_.push_back(std::make_unique<DeviceMemory>(*device_, bytes));
         return memory_.back()->data();
     }
-    Slices halves(int count, const Operand& x, const Operand& w, const Operand& y) {
+    Slices halves(int count, int parts, const Operand& x, const Operand& w, const Operand& y) {
         Slices s{count, x, w, y};
-        s.x_slices = memory(numel(x.desc.shape) * 2);
-        s.w_slices = memory(numel(w.desc.shape) * 2);
-        s.y_halves = memory(numel(y.desc.shape) * 2);
+        s.parts = parts;
+        s.x_piece = memory(numel(x.desc.shape) / s.pieces() * 2);
+        s.products = memory(numel(w.desc.shape) * parts * 2);
+        s.y_halves = memory(numel(y.desc.shape) / parts * 2);
         s.scales = memory(s.scales_bytes());
         return s;
     }
@@ -33,27 +34,29 @@ class SlicesTest : public DeviceConvTest {
         check(cudaMemcpy(halves.data(), data, static_cast<size_t>(halves.bytes()), cudaMemcpyDeviceToHost), "cudaMemcpy");
         return halves.to(DType::f64);
     }
-    // The gradient of a window of one element from its slices, in double precision, put into them as halves.
-    void multiply(const Slices& s) {
-        const int64_t channels = s.x.desc.shape[1], filters = s.y.desc.shape[1], rows = numel(s.x.desc.shape) / channels,
+    // The gradient of a window of one element from a piece, in double precision, put among the products as halves.
+    void multiply(const Slices& s, int index) {
+        const int64_t channels = s.x.desc.shape[1], filters = s.y.desc.shape[1], rows = numel(s.x.desc.shape) / channels / s.parts,
                       slice = channels / s.count;
-        const Tensor x = read_halves(s.x_slices, {s.count, rows, slice}), y = read_halves(s.y_halves, {rows, filters});
-        Tensor w({s.count, filters, slice}, DType::f64);
+        const Tensor x = read_halves(s.x_piece, {rows, slice}), y = read_halves(s.y_halves, {rows, filters});
+        Tensor w({filters, slice}, DType::f64);
         const auto xs = x.as<double>(), ys = y.as<double>();
-        for (int64_t i = 0; i < s.count; ++i)
-            for (int64_t k = 0; k < filters; ++k)
-                for (int64_t c = 0; c < slice; ++c) {
-                    double sum = 0;
-                    for (int64_t r = 0; r < rows; ++r)
-                        sum += xs[static_cast<size_t>((i * rows + r) * slice + c)] * ys[static_cast<size_t>(r * filters + k)];
-                    w.as<double>()[static_cast<size_t>((i * filters + k) * slice + c)] = sum;
-                }
+        for (int64_t k = 0; k < filters; ++k)
+            for (int64_t c = 0; c < slice; ++c) {
+                double sum = 0;
+                for (int64_t r = 0; r < rows; ++r) sum += xs[static_cast<size_t>(r * slice + c)] * ys[static_cast<size_t>(r * filters + k)];
+                w.as<double>()[static_cast<size_t>(k * slice + c)] = sum;
+            }
         const Tensor narrow = w.to(DType::f16);
-        check(cudaMemcpy(s.w_slices, narrow.data(), static_cast<size_t>(narrow.bytes()), cudaMemcpyHostToDevice), "cudaMemcpy");
+        auto* const to = static_cast<std::byte*>(s.products) + index * narrow.bytes();
+        check(cudaMemcpy(to, narrow.data(), static_cast<size_t>(narrow.bytes()), cudaMemcpyHostToDevice), "cudaMemcpy");
     }
     std::vector<float> product(const Slices& s) {
-        start_cutting(*device_, s);
-        multiply(s);
+        start_scaling(*device_, s);
+        for (int i = 0; i < s.pieces(); ++i) {
+            start_cutting(*device_, s, i);
+            multiply(s, i);
+        }
         start_joining(*device_, s);
         return read(s.w);
     }
@@ -66,7 +69,7 @@ TEST_F(SlicesTest, HalvesKeepTheDigitsOfEveryChannel) {
     for (int round = 0; round < 20; ++round) {
         memory_.clear();
         const int count = static_cast<int>(between(1, 3));
-        const int64_t channels = 32 * count * between(1, 2), filters = 8 * between(1, 5), n = between(1, 3), size = between(1, 9);
+        const int64_t channels = 32 * count * between(1, 2), filters = 8 * between(1, 5), parts = between(1, 3), n = parts * between(1, 2), size = between(1, 9);
         const Operand x = last({n, channels, size, size}), y = last({n, filters, size, size}), w = last({filters, channels, 1, 1});
         // Channels of very different sizes.
         auto xs = read(x), ys = read(y);
@@ -74,7 +77,7 @@ TEST_F(SlicesTest, HalvesKeepTheDigitsOfEveryChannel) {
         for (size_t i = 0; i < ys.size(); ++i) ys[i] = std::ldexp(ys[i], 30 - 2 * static_cast<int>(i % static_cast<size_t>(filters)));
         write(x, xs);
         write(y, ys);
-        const auto is = product(halves(count, x, w, y));
+        const auto is = product(halves(count, static_cast<int>(parts), x, w, y));
         const size_t rows = xs.size() / static_cast<size_t>(channels);
         for (size_t k = 0; k < static_cast<size_t>(filters); ++k)
             for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
@@ -95,10 +98,10 @@ TEST_F(SlicesTest, HalvesOfFarNumbers) {
     for (const float size : {0.0f, 1e-20f, 1e18f}) {
         write(x, std::vector<float>(128, size));
         write(y, std::vector<float>(32, 0.25f));
-        for (const float v : product(halves(1, x, w, y))) EXPECT_NEAR(v, size, 2e-3 * size);
+        for (const float v : product(halves(1, 1, x, w, y))) EXPECT_NEAR(v, size, 2e-3 * size);
     }
     write(x, std::vector<float>(128, std::numeric_limits<float>::quiet_NaN()));
-    for (const float v : product(halves(1, x, w, y))) EXPECT_TRUE(std::isnan(v));
+    for (const float v : product(halves(1, 1, x, w, y))) EXPECT_TRUE(std::isnan(v));
 }
 
 // Through the library, with windows that have taps, strides and padding.
@@ -107,7 +110,7 @@ TEST_F(SlicesTest, MakeTheGradientOfTheDefinition) {
     DeviceMemory scratch(*device_, kScratch);
     for (int round = 0; round < 12; ++round) {
         memory_.clear();
-        const int rank = static_cast<int>(between(1, 3)), count = static_cast<int>(between(1, 3));
+        const int rank = static_cast<int>(between(1, 3)), count = static_cast<int>(between(1, 3)), parts = static_cast<int>(between(1, 2));
         Window window{{}, {}, {}, {}, {}};
         Shape xs{2, 32 * count}, ws{8 * between(1, 4), xs[1]}, ys{2, ws[0]};
         for (int d = 0; d < rank; ++d) {
@@ -122,20 +125,22 @@ TEST_F(SlicesTest, MakeTheGradientOfTheDefinition) {
             ys.push_back((size + 2 * pad - kernel) / stride + 1);
         }
         const Operand x = last(xs), y = last(ys), w = last(ws), expected = last(ws);
-        const Slices s = halves(count, x, w, y);
+        const Slices s = halves(count, parts, x, w, y);
         Asked asked{Direction::GradWeight, window, DType::tf32, x, w, y, {}};
         asked.x.desc.shape[1] = asked.w.desc.shape[1] = xs[1] / count;
+        asked.x.desc.shape[0] = asked.y.desc.shape[0] = xs[0] / parts;
         asked.x.desc.dtype = asked.w.desc.dtype = asked.y.desc.dtype = DType::f16;
-        asked.x.data = s.x_slices;
-        asked.w.data = s.w_slices;
+        asked.x.data = s.x_piece;
+        asked.w.data = s.products;
         asked.y.data = s.y_halves;
         Failures failures;
         const auto plan = library_plan(*device_, asked, Scratch(scratch.data(), kScratch), 0, failures);
         ASSERT_TRUE(plan) << text_of(asked);
-        start_cutting(*device_, s);
-        for (int i = 0; i < count; ++i) {
-            const auto slice = [&](const Operand& o) { return static_cast<std::byte*>(o.data) + i * numel(o.desc.shape) * 2; };
-            plan->bind({{kX, slice(asked.x)}, {kW, slice(asked.w)}, {kY, asked.y.data}}, Scratch(scratch.data(), kScratch).rest());
+        start_scaling(*device_, s);
+        for (int i = 0; i < s.pieces(); ++i) {
+            start_cutting(*device_, s, i);
+            auto* const product = static_cast<std::byte*>(s.products) + i * numel(asked.w.desc.shape) * 2;
+            plan->bind({{kX, s.x_piece}, {kW, product}, {kY, asked.y.data}}, Scratch(scratch.data(), kScratch).rest());
             plan->run(*device_);
         }
         start_joining(*device_, s);
@@ -146,30 +151,43 @@ TEST_F(SlicesTest, MakeTheGradientOfTheDefinition) {
     }
 }
 
+TEST(Parts, OfABatchDivideIt) {
+    constexpr int64_t kMillion = 1 << 20;
+    EXPECT_EQ(parts_of_batch({8, 32, kMillion}, 1), 1) << "512 MiB";
+    EXPECT_EQ(parts_of_batch({9, 32, kMillion}, 1), 3);
+    EXPECT_EQ(parts_of_batch({9, 96, kMillion}, 3), 3);
+    EXPECT_EQ(parts_of_batch({7, 96, kMillion}, 1), 7) << "no other divides it";
+    EXPECT_EQ(parts_of_batch({1, 96, 8 * kMillion}, 1), 1) << "a sample is not cut";
+}
+
 TEST_F(SlicesTest, OfOtherTypesAreCopies) {
     constexpr int64_t kCount = 3, kSlice = 32, kRows = 30, kFilters = 8;
     Operand x = last({2, kCount * kSlice, 3, 5});
     const Operand w = last({kFilters, kCount * kSlice, 1, 1});
     x.desc.dtype = DType::bf16;
     Slices s{kCount, x, w, x};
-    s.x_slices = memory(numel(x.desc.shape) * 2);
-    s.w_slices = memory(numel(w.desc.shape) * 2);
+    s.x_piece = memory(numel(x.desc.shape) / kCount * 2);
+    s.products = memory(numel(w.desc.shape) * 2);
     const auto bits = [&](const void* from, int64_t count) {
         device_->synchronize();
         std::vector<uint16_t> values(static_cast<size_t>(count));
         check(cudaMemcpy(values.data(), from, values.size() * 2, cudaMemcpyDeviceToHost), "cudaMemcpy");
         return values;
     };
-    start_cutting(*device_, s);
-    const auto whole = bits(x.data, kRows * kCount * kSlice), cut = bits(s.x_slices, kRows * kCount * kSlice);
-    for (size_t r = 0; r < kRows; ++r)
-        for (size_t c = 0; c < kCount * kSlice; ++c)
-            ASSERT_EQ(cut[(c / kSlice * kRows + r) * kSlice + c % kSlice], whole[r * kCount * kSlice + c]);
+    start_scaling(*device_, s);
+    const auto whole = bits(x.data, kRows * kCount * kSlice);
+    for (int i = 0; i < kCount; ++i) {
+        start_cutting(*device_, s, i);
+        const auto cut = bits(s.x_piece, kRows * kSlice);
+        for (size_t r = 0; r < kRows; ++r)
+            for (size_t c = 0; c < kSlice; ++c)
+                ASSERT_EQ(cut[r * kSlice + c], whole[r * kCount * kSlice + static_cast<size_t>(i) * kSlice + c]);
+    }
 
     Tensor products({kCount, kFilters, kSlice}, DType::f32);
     for (size_t i = 0; i < kCount * kFilters * kSlice; ++i) products.as<float>()[i] = static_cast<float>(i % 251);
     const Tensor narrow = products.to(DType::bf16);
-    check(cudaMemcpy(s.w_slices, narrow.data(), static_cast<size_t>(narrow.bytes()), cudaMemcpyHostToDevice), "cudaMemcpy");
+    check(cudaMemcpy(s.products, narrow.data(), static_cast<size_t>(narrow.bytes()), cudaMemcpyHostToDevice), "cudaMemcpy");
     start_joining(*device_, s);
     const auto joined = read(w);
     for (size_t k = 0; k < kFilters; ++k)
