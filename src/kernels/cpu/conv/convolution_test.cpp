@@ -88,27 +88,33 @@ INSTANTIATE_TEST_SUITE_P(All, EveryAlgorithm, ::testing::ValuesIn(params()), [](
     return name;
 });
 
-// Tiles in several chunks give what they give in one.
-TEST(Convolution, ChunksDoNotMatter) {
-    std::vector<const ConvAlgorithm*> algorithms{&winograd_f2(), &fft(), &winograd3d()};
+// However tiles are cut into chunks and shares, and whether weights are transformed at once or as they are used, the results are the same.
+TEST(Convolution, ChunksAndSharesDoNotMatter) {
+    std::vector<const ConvAlgorithm*> algorithms{&winograd_f2(), &winograd_f4(), &fft(), &winograd3d()};
     if (vec::amx_ready()) algorithms.push_back(&amx());
     for (const ConvAlgorithm* algorithm : algorithms) {
         const auto implementation = make_convolutions({algorithm});
-        for (int i = 0; i < test_count(3, 60); ++i) {
+        for (int i = 0; i < test_count(6, 90); ++i) {
             Draw d(std::string(algorithm->name) + " chunks", i);
-            const int rank = algorithm == &winograd3d() ? 3 : 2;
-            const ConvCase c{
-                Window{Dims::filled(rank, 3), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1)},
-                1, join({3, 16}, Dims::filled(rank, rank == 3 ? 8 : 21)), join({16, 16}, Dims::filled(rank, 3)),
-                join({3, 16}, Dims::filled(rank, rank == 3 ? 8 : 21))};
+            const bool small = i % 5 == 4;  // tiles for one share only
+            const int rank = algorithm == &winograd3d() || i % 4 == 3 ? 3 : 2;
+            const int64_t n = small ? 1 : 3;
+            const int64_t c = i % 2 == 0 ? 16 : 80, f = i % 2 == 0 ? 16 : 48;  // blocks of channels go in pairs: one, three and five have a last one alone
+            const Dims in = Dims::filled(rank, rank == 3 ? 8 : small ? 9 : 21);
+            const ConvCase conv{
+                Window{Dims::filled(rank, 3), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1)}, 1,
+                join({n, c}, in), join({f, c}, Dims::filled(rank, 3)), join({n, f}, in)};
             const auto [problem, inputs] =
-                problem_of(d, c, std::array{Direction::Forward, Direction::GradInput, Direction::GradWeight}[static_cast<size_t>(i) % 3]);
+                problem_of(d, conv, std::array{Direction::Forward, Direction::GradInput, Direction::GradWeight}[static_cast<size_t>(i / 2) % 3]);
             const auto expected = reference_outputs(problem, inputs, {});
-            const CpuContext context{.threads = 2, .block = 16, .cached_bytes = 1 << 12};
-            for (const Candidate& candidate : implementation->candidates(problem, context)) {
-                CandidateRun run(*implementation, problem, candidate, context, inputs);
-                SCOPED_TRACE(candidate.algorithm);
-                expect_close(run({}), expected, 2e-5);
+            // One thread; two and three, with shares of their own where there are tiles enough, of one chunk and of several; more than there are shares or panels for.
+            for (const auto& [threads, cached_bytes] : {std::pair{1, 1 << 12}, {2, 1 << 12}, {3, 1 << 16}, {3, 8 << 20}, {24, 1 << 12}}) {
+                const CpuContext context{.threads = threads, .block = 16, .cached_bytes = cached_bytes};
+                for (const Candidate& candidate : implementation->candidates(problem, context)) {
+                    CandidateRun run(*implementation, problem, candidate, context, inputs);
+                    SCOPED_TRACE(fmt::format("{}, {} threads, {} bytes", candidate.algorithm, threads, cached_bytes));
+                    expect_close(run({}), expected, 3e-5);
+                }
             }
         }
     }

@@ -2,7 +2,8 @@
 // at every point of the transform there is one matrix product over channels, for many tiles at once; the products are transformed back. The weight
 // gradient transforms tiles of x and of dy, sums their products over all tiles, and transforms the sums back. Of stride 1 only.
 //
-// Tiles go in chunks, so that what lies between the transforms stays in the cache. Activations are blocked or channels-last, channels padded to blocks.
+// Tiles go in chunks, so that what lies between the transforms stays in the cache, and every thread does tiles of its own from the first transform to the last, so that it stays in
+// that thread's. Only where there are few tiles do all threads work on one chunk. Activations are blocked or channels-last, channels padded to blocks.
 #pragma once
 
 #include <string>
@@ -21,7 +22,9 @@ struct TilePlan {
     bool active[3] = {false, false, false};
     Three tile{1, 1, 1}, step{1, 1, 1}, tiles{1, 1, 1};
     int64_t points = 1, parts = 1;  // products, and numbers in each: 2 for complex ones
-    int64_t chunk = 1;              // tiles done together
+    int workers = 1;                // of one thread each, with tiles of their own; or one, of all threads
+    int64_t chunk = 1;              // tiles that a worker does together
+    int64_t weight_rows = 0;        // how many of the source's channels have their weights transformed at a time; 0: all, before the products
 
     // The input gradient is a convolution of dy with the weights mirrored, and padding to match.
     bool mirrored() const { return view.direction() == Direction::GradInput; }
@@ -35,8 +38,19 @@ struct TilePlan {
     int64_t c_floats() const { return parts * c_blocks() * context.block; }  // of one point of one tile
     int64_t f_floats() const { return parts * f_blocks() * context.block; }
     int64_t all_tiles() const { return view.n * volume(tiles); }
+    int64_t source_rows() const { return (mirrored() ? f_blocks() : c_blocks()) * context.block; }
+    int64_t result_blocks() const { return mirrored() ? c_blocks() : f_blocks(); }
 
-    int64_t weight_floats() const;   // of one point
+    int threads_each() const { return workers > 1 ? 1 : std::max(1, context.threads); }
+
+    // Whether transformed weights are used as they are made, panel by panel, and never lie in memory as a whole.
+    bool streamed() const { return weight_rows > 0; }
+    // Whether every worker transforms weights, or sums their gradient, for itself.
+    bool own_weights() const { return streamed() || sums(); }
+
+    int64_t weight_floats() const;       // of one point, all of a group's
+    int64_t held_weight_floats() const;  // of all points, as many as are held at a time, by one worker or for all
+    int64_t gradient_floats() const;     // of the weights' gradient
     int64_t scratch_floats() const;  // of one thread
     int64_t workspace_bytes() const;
     double operations() const;

@@ -23,7 +23,7 @@ ConvOffers offers(const ConvView& v, const CpuContext& context) {
     for (size_t i = 0; i < 3; ++i)
         if (v.kernel[i] != 3 && v.kernel[i] != 1) return ConvOffers::refuse("the window is not 3 elements wide");
     if (!v.all_ones(v.dilation)) return ConvOffers::refuse("the window is dilated");
-    return tile_offers(plan<kOutputs>(v, context), 2);
+    return tile_offers(plan<kOutputs>(v, context), kOutputs == 4 ? 0.7 : 2);
 }
 
 template <int kOutputs>

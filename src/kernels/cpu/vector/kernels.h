@@ -219,11 +219,12 @@ struct TileBox {
     int64_t step[3] = {0, 0, 0}, begin[3] = {0, 0, 0}, end[3] = {1, 1, 1}, spread[3] = {1, 1, 1};
 };
 
-// A tile's transform: along every dim that is active, from one box to another.
+// The transforms of `count` tiles, so many floats after each other: along every dim that is active, from one box to another.
 struct TileArgs {
     int64_t lanes = 16;  // 8 or 16
     bool active[3] = {false, true, true};
     TileBox from, to;
+    int64_t count = 1, from_step = 0, to_step = 0;
     // Fourier only. Imaginary parts stand so many floats after the real ones.
     int64_t size = 16, part_step = 0;
     float* scratch = nullptr;  // fourier_scratch floats

@@ -126,31 +126,62 @@ struct WeightTurned4 {
     }
 };
 
-constexpr int kMost = 6;
+// One transform of a tile whose last `Dims` dims are active: along dim 2 as it is read, then along dim 1, then along dim 0; the last of them writes.
+template <class T, int B, int Dims>
+class Tile {
+  public:
+    CONVOY_INLINE explicit Tile(const TileArgs& args) : a_(args), whole_(covered(args.to)) {}
 
-// One transform of a tile: along dim 2 as it is read, then along dim 1, then along dim 0; the last of them writes.
-template <class T, int B>
-struct Tile {
-    const TileArgs& a;
-    int from[3], to[3];
-    Vec<B> first[kMost * kMost * kMost], second[kMost * kMost * kMost];
-
-    CONVOY_INLINE explicit Tile(const TileArgs& args) : a(args) {
-        for (int i = 0; i < 3; ++i) {
-            from[i] = a.active[i] ? T::kFrom : 1;
-            to[i] = a.active[i] ? T::kTo : 1;
+    CONVOY_INLINE void run() {
+        for (int64_t i = 0; i < a_.count; ++i) {
+            from_ = a_.from.data + i * a_.from_step;
+            to_ = a_.to.data + i * a_.to_step;
+            run_one();
         }
     }
 
+  private:
+    CONVOY_INLINE void run_one() {
+        for (int i0 = 0; i0 < kFrom[0]; ++i0)
+            for (int i1 = 0; i1 < kFrom[1]; ++i1) {
+                Vec<B> in[T::kFrom], out[T::kTo];
+                read_row(i0, i1, in);
+                T::apply(in, out);
+                for (int j2 = 0; j2 < T::kTo; ++j2) {
+                    if constexpr (Dims == 1)
+                        write(0, 0, j2, out[j2]);
+                    else
+                        rows_[(i0 * kFrom[1] + i1) * T::kTo + j2] = out[j2];
+                }
+            }
+        if constexpr (Dims > 1)
+            for (int i0 = 0; i0 < kFrom[0]; ++i0)
+                for (int j2 = 0; j2 < T::kTo; ++j2) column(i0, j2);
+        if constexpr (Dims > 2)
+            for (int j1 = 0; j1 < T::kTo; ++j1)
+                for (int j2 = 0; j2 < T::kTo; ++j2) {
+                    Vec<B> in[T::kFrom], out[T::kTo];
+                    for (int i = 0; i < T::kFrom; ++i) in[i] = planes_[(i * T::kTo + j1) * T::kTo + j2];
+                    T::apply(in, out);
+                    for (int j = 0; j < T::kTo; ++j) write(j, j1, j2, out[j]);
+                }
+    }
+
+    static constexpr int kFrom[2] = {Dims > 2 ? T::kFrom : 1, Dims > 1 ? T::kFrom : 1};
+    static constexpr int kTo[2] = {Dims > 2 ? T::kTo : 1, Dims > 1 ? T::kTo : 1};
+
     static CONVOY_INLINE bool inside(const TileBox& box, int d, int64_t i) { return i >= box.begin[d] && i < box.end[d]; }
+    static CONVOY_INLINE bool covered(const TileBox& box) {
+        return box.begin[0] == 0 && box.begin[1] == 0 && box.begin[2] == 0 && box.end[0] == kTo[0] && box.end[1] == kTo[1] && box.end[2] == T::kTo;
+    }
 
     CONVOY_INLINE void read_row(int64_t i0, int64_t i1, Vec<B>* in) const {
-        const TileBox& box = a.from;
+        const TileBox& box = a_.from;
         if (!inside(box, 0, i0) || !inside(box, 1, i1)) {
             for (int i = 0; i < T::kFrom; ++i) in[i] = broadcast<B>(0);
             return;
         }
-        const float* const row = box.data + i0 * box.step[0] + i1 * box.step[1];
+        const float* const row = from_ + i0 * box.step[0] + i1 * box.step[1];
         if (box.begin[2] == 0 && box.end[2] == T::kFrom) {
             for (int i = 0; i < T::kFrom; ++i) in[i] = load<B>(row + i * box.step[2]);
             return;
@@ -159,60 +190,65 @@ struct Tile {
     }
 
     CONVOY_INLINE void write(int64_t j0, int64_t j1, int64_t j2, const Vec<B>& v) const {
-        const TileBox& box = a.to;
-        if (!inside(box, 0, j0) || !inside(box, 1, j1) || !inside(box, 2, j2)) return;
-        store(box.data + j0 * box.step[0] + j1 * box.step[1] + j2 * box.step[2], v);
-    }
-
-    CONVOY_INLINE void run() {
-        for (int i0 = 0; i0 < from[0]; ++i0)
-            for (int i1 = 0; i1 < from[1]; ++i1) {
-                Vec<B> in[T::kFrom], out[T::kTo];
-                read_row(i0, i1, in);
-                if (a.active[2])
-                    T::apply(in, out);
-                else
-                    out[0] = in[0];
-                Vec<B>* const at = first + (i0 * from[1] + i1) * to[2];
-                if (a.active[2])
-                    for (int j = 0; j < T::kTo; ++j) at[j] = out[j];
-                else
-                    at[0] = out[0];
-            }
-        for (int i0 = 0; i0 < from[0]; ++i0)
-            for (int j2 = 0; j2 < to[2]; ++j2) column(i0, j2);
-        if (!a.active[0]) return;
-        for (int j1 = 0; j1 < to[1]; ++j1)
-            for (int j2 = 0; j2 < to[2]; ++j2) {
-                Vec<B> in[T::kFrom], out[T::kTo];
-                for (int i = 0; i < T::kFrom; ++i) in[i] = second[(i * to[1] + j1) * to[2] + j2];
-                T::apply(in, out);
-                for (int j = 0; j < T::kTo; ++j) write(j, j1, j2, out[j]);
-            }
+        const TileBox& box = a_.to;
+        if (!whole_ && (!inside(box, 0, j0) || !inside(box, 1, j1) || !inside(box, 2, j2))) return;
+        store(to_ + j0 * box.step[0] + j1 * box.step[1] + j2 * box.step[2], v);
     }
 
     // Dim 1 at one place of the others.
     CONVOY_INLINE void column(int i0, int j2) {
-        const auto give = [&](int j1, const Vec<B>& v) {
-            if (a.active[0])
-                second[(i0 * to[1] + j1) * to[2] + j2] = v;
-            else
-                write(0, j1, j2, v);
-        };
-        if (!a.active[1]) return give(0, first[i0 * to[2] + j2]);
         Vec<B> in[T::kFrom], out[T::kTo];
-        for (int i = 0; i < T::kFrom; ++i) in[i] = first[(i0 * T::kFrom + i) * to[2] + j2];
+        for (int i = 0; i < T::kFrom; ++i) in[i] = rows_[(i0 * T::kFrom + i) * T::kTo + j2];
         T::apply(in, out);
-        for (int j = 0; j < T::kTo; ++j) give(j, out[j]);
+        for (int j = 0; j < T::kTo; ++j) {
+            if constexpr (Dims > 2)
+                planes_[(i0 * T::kTo + j) * T::kTo + j2] = out[j];
+            else
+                write(0, j, j2, out[j]);
+        }
     }
+
+    const TileArgs& a_;
+    const float* from_ = nullptr;
+    float* to_ = nullptr;
+    const bool whole_;  // all that comes out is wanted
+    Vec<B> rows_[kFrom[0] * kFrom[1] * T::kTo], planes_[kFrom[0] * kTo[1] * T::kTo];
 };
+
+template <class T, int Dims>
+void run_dims(const TileArgs& args) {
+    if (args.lanes == 16)
+        Tile<T, 16, Dims>(args).run();
+    else
+        Tile<T, 8, Dims>(args).run();
+}
+
+void move_dim(const TileBox& from, int d, TileBox& to, int place) {
+    to.step[place] = from.step[d];
+    to.begin[place] = from.begin[d];
+    to.end[place] = from.end[d];
+}
+
+// The order of dims is nobody's concern: those that are not active come first.
+TileArgs active_last(const TileArgs& args) {
+    TileArgs result = args;
+    int place = 0;
+    for (int active = 0; active < 2; ++active)
+        for (int d = 0; d < 3; ++d) {
+            if (args.active[d] != (active == 1)) continue;
+            move_dim(args.from, d, result.from, place);
+            move_dim(args.to, d, result.to, place);
+            result.active[place++] = args.active[d];
+        }
+    return result;
+}
 
 template <class T>
 void run_tile(const TileArgs& args) {
-    if (args.lanes == 16)
-        Tile<T, 16>(args).run();
-    else
-        Tile<T, 8>(args).run();
+    const bool in_order = args.active[0] <= args.active[1] && args.active[1] <= args.active[2];
+    if (!in_order) return run_tile<T>(active_last(args));
+    if (args.active[0]) return run_dims<T, 3>(args);
+    args.active[1] ? run_dims<T, 2>(args) : run_dims<T, 1>(args);
 }
 
 void winograd_tile(int outputs, TileStep step, const TileArgs& args) {
