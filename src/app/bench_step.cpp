@@ -295,6 +295,7 @@ void bench_rank(const BenchOptions& options, const Output& output, SessionOption
     if (first && options.tuning.tune) output.line("{}", summary_of(tuning));
     const Subject subject{entry.name, batch, choice, with, program, tuning, resident_before};
     const Measured measured = measure(options, subject, session, *executor);
+    session.state().settle();  // the last step too may fail
     if (!first) return;
     if (!options.trace.empty()) write_file(options.trace, chrome_trace(measured.trace).dump());
     print(output, options, subject, measured);

@@ -234,11 +234,14 @@ class Checking {
         const Program& program = executor->program();
         std::vector<SlotId> written;
         for (const Instruction& in : program.instructions) written.insert(written.end(), in.outputs.begin(), in.outputs.end());
-        for (step_ = 0; step_ < options_.steps; ++step_) {
+        // To look at a step ends it. Where updates are carried into the next, two more follow each other as in training, of which the second is looked at.
+        const bool carries = !carried_computations(program).empty();
+        for (step_ = 0; step_ < options_.steps + (carries ? 2 : 0); ++step_) {
             const auto feeds = options_.feeds(step_);
             one_.run(feeds, context());
             for (const auto& [name, tensor] : feeds) executor->set_whole_input(name, tensor);
             executor->run(context());
+            if (step_ == options_.steps) continue;
             compare(
                 program, written, [&](SlotId id) { return Doubles(executor->read(id)); },
                 [&](const StateBinding& state) { return Doubles(session.state().operand(state.spec.name), session.backend()); });

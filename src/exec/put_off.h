@@ -2,6 +2,9 @@
 #pragma once
 
 #include <exception>
+#include <utility>
+
+#include "base/error.h"
 
 namespace convoy {
 
@@ -15,7 +18,10 @@ class Pending {
 class PutOff {
   public:
     // Who puts off work, says so.
-    void add(Pending* work) { pending_ = work; }
+    void add(Pending* work) {
+        CONVOY_CHECK(!pending_ || pending_ == work, "work is put off before that of another is done");
+        pending_ = work;
+    }
     void remove(const Pending* work) {
         if (pending_ == work) pending_ = nullptr;
     }

@@ -45,7 +45,7 @@ DType RooflineTarget::storage(Element element, DType compute) const {
 }
 
 std::vector<Candidate> RooflineTarget::candidates(const Problem& problem) const {
-    if (!fuses(problem)) return {};
+    if (!fuses(problem) || (device_.joins && problem.steps.size() > 1 && all_updates(problem))) return {};
     Candidate candidate{.algorithm = "roofline"};
     candidate.inputs.resize(static_cast<size_t>(problem.inputs));
     candidate.outputs.resize(static_cast<size_t>(problem.outputs));

@@ -7,7 +7,7 @@
 namespace convoy {
 
 // All operands plain, no workspace; elementwise work in place; the usual patterns fused (convolution + bias + ReLU, normalise + add + ReLU,
-// weight and bias gradients, updates together). Activations in the compute type, everything precise in f32 (f64 with f64).
+// weight and bias gradients, updates together where they are not cores, which gain nothing by it). Activations in the compute type, everything precise in f32 (f64 with f64).
 class RooflineTarget : public Target {
   public:
     explicit RooflineTarget(DeviceKind device) : device_(std::move(device)) {}

@@ -63,17 +63,15 @@ struct Actor {
 
 class Simulator {
   public:
-    Simulator(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options)
-        : classes_(classes), machine_(machine), options_(options), costs_(machine, {count(classes), options.threads}) {
+    // Steps that follow each other carry work from one into the next, a single one does not.
+    Simulator(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options, int steps)
+        : classes_(classes), machine_(machine), options_(options), costs_(machine, {count(classes), options.threads}), steps_(steps) {
         std::vector<int> class_of(static_cast<size_t>(count(classes)), -1);
         for (size_t c = 0; c < classes.size(); ++c)
             for (const Rank r : classes[c].ranks) class_of[static_cast<size_t>(r)] = static_cast<int>(c);
         scripts_.resize(classes.size());
         for (const RankClass& c : classes)
-            for (const Instruction& in : c.program.instructions) {
-                orders_ = std::max(orders_, in.order + 1);
-                if (in.due != kNone) steps_ = kSteps;
-            }
+            for (const Instruction& in : c.program.instructions) orders_ = std::max(orders_, in.order + 1);
         for (size_t c = 0; c < classes.size(); ++c) write(scripts_[c], classes[c].program, class_of);
         drop_strangers();
         actors_.resize(classes.size());
@@ -146,8 +144,8 @@ class Simulator {
     void write_walk(Script& script) const {
         const auto& instructions = script.program->instructions;
         const int count = static_cast<int>(instructions.size());
-        const auto due = [&](int i) { return instructions[static_cast<size_t>(i)].due; };
-        const std::vector<int> carried = carried_computations(*script.program);
+        const auto due = [&](int i) { return steps_ == 1 ? kNone : instructions[static_cast<size_t>(i)].due; };
+        const std::vector<int> carried = steps_ == 1 ? std::vector<int>() : carried_computations(*script.program);
         for (int i = 0; i < count; ++i)
             if (is_traffic(instructions[static_cast<size_t>(i)].action) && due(i) == kNone) script.staying.push_back(i);
         for (int step = 0; step < steps_; ++step) {
@@ -433,34 +431,17 @@ class Simulator {
             result.classes.push_back(actor.result);
         }
         if (!powers) result.joules = 0;
-        result.timeline = part_of_timeline(began * 1e6, (began + result.step_seconds) * 1e6);
+        result.timeline = std::move(timeline_);
         result.error = computed_ > 0 ? error_ / computed_ : 0;
         result.roofline_share = computed_ > 0 ? guessed_ / computed_ : 0;
         return result;
-    }
-
-    // Of many steps the last; of what goes on over its beginning or end the part within.
-    std::vector<TraceEvent> part_of_timeline(double begin_us, double end_us) {
-        if (steps_ == 1) return std::move(timeline_);
-        std::vector<TraceEvent> part;
-        for (TraceEvent& e : timeline_) {
-            const double from = std::max(e.begin_us, begin_us), to = std::min(e.begin_us + e.duration_us, end_us);
-            if (to <= from) continue;
-            const double share = (to - from) / e.duration_us;
-            e.flops *= share;
-            for (int64_t* const bytes : {&e.bytes, &e.sent}) *bytes = std::llround(share * static_cast<double>(*bytes));
-            e.begin_us = from - begin_us;
-            e.duration_us = to - from;
-            part.push_back(std::move(e));
-        }
-        return part;
     }
 
     const std::vector<RankClass>& classes_;
     const Machine& machine_;
     const SimulateOptions& options_;
     CostModel costs_;
-    int steps_ = 1;
+    int steps_;
     int64_t orders_ = 1;  // one more than the highest
     std::vector<Script> scripts_;
     std::vector<Actor> actors_;
@@ -483,7 +464,15 @@ int64_t Simulation::most_memory() const {
 }
 
 Simulation simulate(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options) {
-    return Simulator(classes, machine, options).run();
+    const bool carries = std::any_of(classes.begin(), classes.end(), [](const RankClass& c) {
+        return std::any_of(c.program.instructions.begin(), c.program.instructions.end(), [](const Instruction& in) { return in.due != kNone; });
+    });
+    if (!carries) return Simulator(classes, machine, options, 1).run();
+    SimulateOptions numbers = options;
+    numbers.timeline = false;
+    Simulation result = Simulator(classes, machine, numbers, kSteps).run();
+    if (options.timeline) result.timeline = Simulator(classes, machine, options, 1).run().timeline;
+    return result;
 }
 
 }  // namespace convoy

@@ -1,6 +1,6 @@
 // Small tensors travel together: a message costs the same time to begin however little it carries. The all_reduces of parameters' gradients over one group are
-// gathered, in the order of traffic, until they fill a bucket; large ones go alone, in place. The last buckets are smaller and smaller, because nothing is computed any more while
-// the last of all travels. Sums that one node makes and that others wait for (a batch norm's)
+// gathered, in the order of traffic, until they fill a bucket; large ones go alone, in place. The last buckets are smaller and smaller, because little or nothing is computed any more while
+// the last of all travels (late gradients are not the last of all). Sums that one node makes and that others wait for (a batch norm's)
 // go together at once. All ranks of a group see the same ones in the same order and so make the same buckets.
 #include <algorithm>
 #include <map>
@@ -65,7 +65,8 @@ class Bucketing {
                 bucket.push_back(n);
                 filled += bytes_of(n);
                 left -= bytes_of(n);
-                if (filled < kBucketBytes && (filled < kLeastBytes || filled < left)) continue;
+                const bool shrinks = std::get<Queue>(key) == Queue::Gradient;
+                if (filled < kBucketBytes && (!shrinks || filled < kLeastBytes || filled < left)) continue;
                 merge(bucket, graph_.nodes[n].order);
                 bucket.clear();
                 filled = 0;

@@ -242,7 +242,7 @@ class Fusing {
     }
 
     // Updates by one rule become one, a limited number at a time, because gradients live until the last of them is there; those of small tensors in larger groups,
-    // which together hold back no more than a single update may; those of late gradients by themselves. One of many elements takes long enough by itself.
+    // which together hold back no more than a single update may. One of many elements takes long enough by itself.
     void fuse_updates() {
         constexpr size_t kMost = 32, kMostSmall = 256;
         constexpr int64_t kMany = 4 << 20;
@@ -257,22 +257,13 @@ class Fusing {
             if (gone_[n] || !single<UpdateOp>(node(n))) continue;
             const int64_t elements = numel(graph_.values[static_cast<size_t>(node(n).inputs[0])].desc.shape);
             if (elements >= kMany) continue;
-            const auto unlike = [&](NodeIndex m) {
-                return *single<UpdateOp>(node(m)) != *single<UpdateOp>(node(n)) || waits_late(node(m)) != waits_late(node(n));
-            };
+            const auto unlike = [&](NodeIndex m) { return *single<UpdateOp>(node(m)) != *single<UpdateOp>(node(n)); };
             const size_t most = held + elements < kMany ? kMostSmall : kMost;
             if (group.size() >= most || (!group.empty() && unlike(group[0]))) close();
             group.push_back(n);
             held += elements;
         }
         close();
-    }
-
-    bool waits_late(const LocalNode& update) const {
-        return std::any_of(update.inputs.begin(), update.inputs.end(), [&](int v) {
-            const auto from = producer(v);
-            return from && node(*from).queue == Queue::Late;
-        });
     }
 
     void merge_updates(const std::vector<NodeIndex>& group) {

@@ -44,7 +44,7 @@ class Target {
     virtual std::vector<Refusal> refusals(const Problem&) const { return {}; }
     // How fast a copy between layouts is, counting what is read and what is written.
     virtual double copy_bytes_per_second() const { return 8e9; }
-    // Whether its memory is the host's: traffic then has threads of its own.
+    // Whether its memory is the host's. Traffic then has threads of its own, and updates that wait for it are carried into the next step.
     virtual bool on_host() const { return true; }
 };
 

@@ -85,7 +85,7 @@ class Trainer {
     void show_parameters();
     void show_trace(bool now = false);
     TrainResult stopped();
-    TrainResult result(bool early) const;
+    TrainResult result(bool early);
     std::string last_checkpoint_text() const;
     // Pictures of either split that could not be read so far, by all ranks.
     int64_t skipped() const { return team_.sum(static_cast<int64_t>(task_.train->skipped().size() + task_.test->skipped().size())); }
@@ -481,7 +481,8 @@ TrainResult Trainer::stopped() {
     return result(true);
 }
 
-TrainResult Trainer::result(bool early) const {
+TrainResult Trainer::result(bool early) {
+    session_.state().settle();  // the last step too may fail
     const int64_t bytes = team_.sum(in_run_.bytes), bad = skipped();
     TrainResult result{.best_accuracy = progress_.best_accuracy,
                        .samples_per_s = in_run_.rate(),
