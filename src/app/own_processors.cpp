@@ -5,14 +5,12 @@
 #include <cstdlib>
 
 #include "app/machine.h"
+#include "exec/share.h"
 
 namespace convoy {
 
 OwnProcessors::OwnProcessors(Link* link, int threads) {
-    for (const char* const variable : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"})
-        if (std::getenv(variable) != nullptr) return;
-    cpu_set_t all;
-    if (link == nullptr || sched_getaffinity(0, sizeof(all), &all) != 0) return;
+    if (link == nullptr) return;
     const std::vector<int>& nodes = link->transport().nodes();
     int here = 0, place = 0;  // ranks of this machine, and those of them that come before this one
     for (Rank r = 0; r < link->size(); ++r) {
@@ -20,6 +18,13 @@ OwnProcessors::OwnProcessors(Link* link, int threads) {
         ++here;
         place += r < link->rank();
     }
+    // The first rank's processors count: a launcher may have given others more.
+    link->set_fills_machine(here == link->size() && share_text(link, 0, here * threads >= usable_cores() ? "fills" : "") == "fills");
+
+    for (const char* const variable : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"})
+        if (std::getenv(variable) != nullptr) return;
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
     const int count = CPU_COUNT(&all);
     if (here * threads != count || count != usable_cores() || count != sysconf(_SC_NPROCESSORS_ONLN)) return;
     cpu_set_t own;

@@ -1,5 +1,6 @@
-// Keeps a rank's thread, and the threads that it starts, on processors of its own as long as this lives. The system would move the threads of ranks that compute and
-// carry traffic about among them, and ranks that wait for each other at every layer then wait for the one that was disturbed.
+// What ranks do that fill a machine. A rank's thread, and the threads that it starts, keep to processors of their own as long as this lives: the system would move the threads
+// of ranks that compute and carry traffic about among them, and ranks that wait for each other at every layer then wait for the one that was disturbed. And where there
+// is no other machine, collectives wait until their results are needed (Link::set_fills_machine).
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@ namespace convoy {
 
 class OwnProcessors {
   public:
-    // Does nothing without a link, unless the ranks of this machine fill it exactly with so many threads each, or where somebody (a launcher, OpenMP's variables, taskset)
-    // has placed the process already.
+    // Does nothing without a link, nor where the ranks of this machine leave processors idle with so many threads each. Nobody is moved where there are too many threads, or where
+    // somebody (a launcher, OpenMP's variables, taskset) has placed the process already.
     OwnProcessors(Link* link, int threads);
     ~OwnProcessors();
     OwnProcessors(const OwnProcessors&) = delete;

@@ -18,6 +18,7 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
       arena_(backend.allocate(program_.memory.arena_bytes)),
       place_(program_.instructions.size()),
       traffic_(program_.instructions.size()),
+      does_collectives_(link && link->fills_machine() && backend.on_host()),
       spans_(program_.instructions.size()) {
     if (const auto device = backend.endpoint(); link && device) {
         devices_ = link->device_traffic(*device);
@@ -36,7 +37,7 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
     }
     const bool queued = std::any_of(queues_.begin(), queues_.end(), [](const TrafficQueue& q) { return q.size() > 0; });
     may_record_ = !backend.on_host() && !queued;
-    if (queued && backend.on_host()) find_carried();
+    if (queued && backend.on_host() && !does_collectives_) find_carried();
     for (TrafficQueue& q : queues_) q.start();
 }
 
@@ -176,6 +177,8 @@ void Executor::execute(size_t index, const StepContext& context) {
 void Executor::start_traffic(size_t index) {
     if (!devices_) {
         backend_.synchronize();  // what is sent has been computed
+        if (does_collectives_ && std::holds_alternative<Collective>(program_.instructions[index].action)) return begun_.push_back(index);
+        do_begun(begun_.size());
         TrafficQueue& q = queue(program_.instructions[index].queue);
         if (!awaited_at_once(index) || !q.run_here()) q.post();
         return;
@@ -190,6 +193,18 @@ void Executor::start_traffic(size_t index) {
     spans_[index].end = Clock::now();
 }
 
+// All ranks do them in one order, so those before the one that is needed go first.
+void Executor::do_begun(size_t count) {
+    for (; count > 0; --count) {
+        const size_t index = begun_.front();
+        begun_.pop_front();
+        TrafficQueue& q = queue(program_.instructions[index].queue);
+        if (q.run_here()) continue;
+        q.post();  // behind messages that are still under way
+        q.wait(place_[index]);
+    }
+}
+
 // Another thread would gain nothing, and cost two changes between them.
 bool Executor::awaited_at_once(size_t index) const {
     if (traffic_mode_ == TrafficMode::Serial || (watched_ != kNone && index == watched_after_)) return true;
@@ -200,7 +215,11 @@ bool Executor::awaited_at_once(size_t index) const {
 }
 
 void Executor::await_traffic(size_t index) {
-    if (!devices_) return queue(program_.instructions[index].queue).wait(place_[index]);
+    if (!devices_) {
+        if (const auto at = std::find(begun_.begin(), begun_.end(), index); at != begun_.end())
+            do_begun(static_cast<size_t>(at - begun_.begin()) + 1);
+        return queue(program_.instructions[index].queue).wait(place_[index]);
+    }
     const auto at = std::find(started_.begin(), started_.end(), index);
     if (at == started_.end()) return;
     traffic_[index]->join(stream_);
@@ -212,12 +231,14 @@ void Executor::join_devices() {
 }
 
 void Executor::begin_step() {
+    begun_.clear();
     if (!devices_) return;
     devices_->check();
     started_.clear();
 }
 
 void Executor::finish_traffic() {
+    do_begun(begun_.size());
     for (TrafficQueue& q : queues_) q.finish();
     if (devices_) join_devices();
 }
@@ -230,7 +251,8 @@ void Executor::run_range(size_t begin, size_t end, const StepContext& context) {
 }
 
 void Executor::run_carried(size_t before) {
-    for (; next_carried_ < carried_.size() && due(static_cast<size_t>(carried_[next_carried_])) <= static_cast<int>(before); ++next_carried_) {
+    for (; next_carried_ < carried_.size() && due(static_cast<size_t>(carried_[next_carried_])) <= static_cast<int>(before);
+         ++next_carried_) {
         const auto index = static_cast<size_t>(carried_[next_carried_]);
         for (const int w : program_.instructions[index].waits)
             queue(program_.instructions[static_cast<size_t>(w)].queue).wait_before(place_[static_cast<size_t>(w)]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -85,6 +86,7 @@ class Executor : private Pending {
     void settled();
     void execute(size_t index, const StepContext& context);
     void start_traffic(size_t index);
+    void do_begun(size_t count);
     // Whether nothing is computed between its beginning and the first wait for it.
     bool awaited_at_once(size_t index) const;
     // What is computed from now on has this traffic's results.
@@ -122,6 +124,9 @@ class Executor : private Pending {
     StepContext carried_context_;  // of the step before
     std::vector<bool> settles_;    // of each slot: whether what is carried has to do with its memory
     bool carrying_ = false;        // in this step
+    // Whether the computing thread does collectives, when their results are needed (Link::fills_machine), in the order in which they have begun, and which have not been done.
+    bool does_collectives_;
+    std::deque<size_t> begun_;
     bool timing_ = false;
     std::vector<Span> spans_;
     SlotId watched_ = kNone;

@@ -47,9 +47,15 @@ class Link {
     // Steps whose traffic may still be under way, and whose updates come before anyone else looks.
     PutOff& put_off() { return put_off_; }
 
+    // Whether the ranks fill the one machine that they are on. Collectives are then work for the very processors that they could hide behind, so executors do them on the
+    // thread that computes, when their results are needed. The same on every rank; for executors made from now on.
+    void set_fills_machine(bool fills) { fills_machine_ = fills; }
+    bool fills_machine() const { return fills_machine_; }
+
   private:
     Transport& transport_;
     PutOff put_off_;
+    bool fills_machine_ = false;
     std::array<std::unique_ptr<Channel>, kLanes> channels_;
     Communicators communicators_;
     DeviceTransport wanted_ = DeviceTransport::Auto;

@@ -104,7 +104,7 @@ void expect_parts(const std::string& spec, const Shape& input) {
     std::vector<Part> parts(static_cast<size_t>(ranks_of(plan)));
     std::map<std::string, Tensor> states;
     Tensor loss;
-    on_ranks(graph, plan, feeds, 1, [&](Rank rank, Executor& executor, Session& session) {
+    on_ranks(graph, plan, feeds, {}, [&](Rank rank, Executor& executor, Session& session) {
         Part& mine = parts[static_cast<size_t>(rank)];
         std::map<std::string, Tensor> own;
         for (const auto& state : session.state().specs()) own[state.name] = session.state().read(state.name);

@@ -34,7 +34,8 @@ std::string overwritten_too_soon(const Program& program) {
     over.fill(kNone);
     std::map<int, std::vector<int>> readers;  // of each state: traffic
     for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
-        if (program.instructions[static_cast<size_t>(i)].due != kNone) continue;  // it runs in the next step, when all traffic that is not carried is over
+        if (program.instructions[static_cast<size_t>(i)].due != kNone)
+            continue;  // it runs in the next step, when all traffic that is not carried is over
         const auto queue_of = [&](int at) { return program.instructions[static_cast<size_t>(at)].queue; };
         const Instruction& in = program.instructions[static_cast<size_t>(i)];
         for (const int w : in.waits) over[static_cast<size_t>(queue_of(w))] = std::max(over[static_cast<size_t>(queue_of(w))], w);
@@ -69,7 +70,7 @@ TEST(RandomPlacement, ComputesWhatOneProcessComputes) {
     for (int i = only ? std::atoi(only) : 0; i < (only ? std::atoi(only) + 1 : cases); ++i) {
         SCOPED_TRACE("case " + std::to_string(i));
         PlacementCase c = placement_case(i);
-        const int steps = i % 4 == 0 ? 3 : 1;  // several follow each other, and carry updates
+        const int steps = i % 4 == 0 ? 3 : 1;  // several follow each other, and some carry updates
         Truth truth = one_process(c.graph, feeds_for(c.graph, c.classes), steps);
         if (lamb_on_rounding(c.graph, truth)) {
             c = placement_case(i, false);
@@ -77,7 +78,8 @@ TEST(RandomPlacement, ComputesWhatOneProcessComputes) {
         }
         if (only) std::cout << listing(place(c.graph, c.plan), c.graph, c.plan);
         Worst worst;
-        ASSERT_NO_THROW(worst = compare(c.graph, c.plan, feeds_for(c.graph, c.classes), truth, steps)) << to_json(c.plan).dump();
+        ASSERT_NO_THROW(worst = compare(c.graph, c.plan, feeds_for(c.graph, c.classes), truth, {steps, i % 8 < 3}))
+            << to_json(c.plan).dump();
         ASSERT_LE(worst.error, steps == 1 ? 1e-9 : 1e-7) << worst.name << " under " << to_json(c.plan).dump();
         largest = std::max(largest, worst.error);
         coverage.add(c.graph, c.plan);

@@ -40,8 +40,10 @@ TEST_P(UniformPlans, ComputeWhatOneProcessComputes) {
         const std::string spec = GetParam();
         const bool preset = spec.find(':') == std::string::npos;
         const UniformPlan uniform = plan_from_spec(spec, preset ? 4 : 0, graph);
-        const Worst worst = compare(graph, uniform.plan, feeds, truth, 3);
-        EXPECT_LE(worst.error, 1e-9) << spec << ", batch " << batch << ": " << worst.name;
+        for (const bool fills_machine : {false, true}) {
+            const Worst worst = compare(graph, uniform.plan, feeds, truth, {3, fills_machine});
+            EXPECT_LE(worst.error, 1e-9) << spec << ", batch " << batch << ": " << worst.name;
+        }
     }
 }
 

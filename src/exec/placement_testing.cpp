@@ -43,21 +43,22 @@ Truth one_process(const Graph& graph, const Feeds& feeds, int steps) {
     return truth;
 }
 
-void on_ranks(const Graph& graph, const Plan& plan, const Feeds& feeds, int steps, const ShowRank& show) {
+void on_ranks(const Graph& graph, const Plan& plan, const Feeds& feeds, const Way& way, const ShowRank& show) {
     ThreadWorld world(ranks_of(plan));
     run_ranks(world, [&](Transport& transport) {
         Link link(transport, std::chrono::seconds(60));
+        link.set_fills_machine(way.fills_machine);
         Session session({.dtype = DType::f64, .seed = 5, .plan = plan, .link = &link});
         const auto executor = session.load(graph);
         for (const auto& [name, tensor] : feeds) executor->set_whole_input(name, tensor);
-        for (int s = 0; s < steps; ++s) executor->run({5, static_cast<uint32_t>(s)});
+        for (int s = 0; s < way.steps; ++s) executor->run({5, static_cast<uint32_t>(s)});
         show(transport.rank(), *executor, session);
     });
 }
 
-Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, int steps) {
+Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, const Way& way) {
     std::vector<Worst> worst(static_cast<size_t>(ranks_of(plan)));
-    on_ranks(graph, plan, feeds, steps, [&](Rank rank, Executor& executor, Session& session) {
+    on_ranks(graph, plan, feeds, way, [&](Rank rank, Executor& executor, Session& session) {
         Worst& mine = worst[static_cast<size_t>(rank)];
         for (const auto& [name, slot] : executor.program().outputs) {
             const TensorDesc& desc = executor.program().slot(slot).desc;

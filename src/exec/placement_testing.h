@@ -32,11 +32,16 @@ struct Worst {
     }
 };
 
+// How often, and whether ranks do their collectives themselves (Link::fills_machine).
+struct Way {
+    int steps = 1;
+    bool fills_machine = false;
+};
 // Runs the plan with ranks that are threads; each shows its executor and session when its steps are over. State is read by all ranks together.
 using ShowRank = std::function<void(Rank, Executor&, Session&)>;
-void on_ranks(const Graph& graph, const Plan& plan, const Feeds& feeds, int steps, const ShowRank& show);
+void on_ranks(const Graph& graph, const Plan& plan, const Feeds& feeds, const Way& way, const ShowRank& show);
 
 // Runs the plan so, and compares every rank's part of every output, and every state.
-Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, int steps);
+Worst compare(const Graph& graph, const Plan& plan, const Feeds& feeds, const Truth& truth, const Way& way);
 
 }  // namespace convoy

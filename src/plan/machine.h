@@ -28,7 +28,7 @@ struct DeviceKind {
     double launch_seconds = 0;              // what every instruction takes beside its work
     double half_elements = 0;               // results of a kernel at which it reaches half of the rate; 0: small ones are as fast
     double idle_watts = 0, busy_watts = 0;  // 0: not known
-    bool joins = false;                     // several of a node can work as one rank (cores), with a thread on each; their memory is the host's
+    bool joins = false;  // several of a node can work as one rank (cores), with a thread on each; their memory is the host's
     bool operator==(const DeviceKind&) const = default;
 };
 

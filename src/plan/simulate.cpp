@@ -48,6 +48,7 @@ struct Actor {
     double capacity = 1, demand = 1;  // cores it has, and cores its computations want; devices count as one
     size_t next = 0;                  // of the script's walk
     int step = 0;
+    std::deque<int> begun;  // collectives that are done when their results are needed
     std::vector<char> done;
     Activity compute;
     std::array<std::deque<int>, kQueues> posted;
@@ -63,7 +64,7 @@ struct Actor {
 
 class Simulator {
   public:
-    // Steps that follow each other carry work from one into the next, a single one does not.
+    // Steps that follow each other carry work from one into the next; a single one does not, nor do steps on one machine without idle cores.
     Simulator(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options, int steps)
         : classes_(classes), machine_(machine), options_(options), costs_(machine, {count(classes), options.threads}), steps_(steps) {
         std::vector<int> class_of(static_cast<size_t>(count(classes)), -1);
@@ -72,6 +73,8 @@ class Simulator {
         scripts_.resize(classes.size());
         for (const RankClass& c : classes)
             for (const Instruction& in : c.program.instructions) orders_ = std::max(orders_, in.order + 1);
+        does_collectives_ = fills_one_machine();
+        if (does_collectives_) steps_ = 1;
         for (size_t c = 0; c < classes.size(); ++c) write(scripts_[c], classes[c].program, class_of);
         drop_strangers();
         actors_.resize(classes.size());
@@ -183,10 +186,8 @@ class Simulator {
             if (const auto at = options_.slowdown.find(r); at != options_.slowdown.end())
                 actor.slowdown = std::max(actor.slowdown, at->second);
         if (costs_.device(actor.rank).joins) {
-            const Seat& seat = costs_.seats()[static_cast<size_t>(actor.rank)];
             actor.demand = costs_.threads(actor.rank);
-            actor.capacity =
-                std::max(actor.demand, static_cast<double>(machine_.nodes[static_cast<size_t>(seat.kind)].devices) / seat.ranks_here);
+            actor.capacity = std::max(actor.demand, cores(actor.rank));
         }
         ClassResult& r = actor.result;
         r.ranks = classes_[c].ranks;
@@ -194,6 +195,17 @@ class Simulator {
         r.state_bytes = actor.script->program->memory.state_bytes;
         for (const Instruction& in : actor.script->program->instructions)
             (is_gradient_queue(in.queue) ? r.gradient_sent : r.activation_sent) += in.sent;
+    }
+
+    // A rank's share of the cores of its machine.
+    double cores(Rank rank) const {
+        const Seat& seat = costs_.seats()[static_cast<size_t>(rank)];
+        return static_cast<double>(machine_.nodes[static_cast<size_t>(seat.kind)].devices) / seat.ranks_here;
+    }
+    // Executors then do collectives on the thread that computes (Link::fills_machine).
+    bool fills_one_machine() const {
+        const auto& seats = costs_.seats();
+        return seats[0].ranks_here == static_cast<int>(seats.size()) && costs_.device(0).joins && costs_.threads(0) >= cores(0);
     }
 
     // Of an instruction of any step: its place in the program, and in which step it is.
@@ -323,23 +335,49 @@ class Simulator {
         while (!actor.compute.active() && actor.next < walk.size()) {
             const int at = walk[actor.next];
             if (at == kNone) {
+                post_begun(index, actor.begun.size());
                 if (!done(actor, actor.step, actor.script->staying)) return block(actor);
                 unblock(actor);
                 end_step(actor);
                 continue;
             }
             const Instruction& in = instruction(actor, at);
+            if (!actor.begun.empty()) post_needed(index, at);
             if (!done(actor, step_of(actor, at), in.waits)) return block(actor);
             unblock(actor);
             if (is_traffic(in.action)) {
-                const auto q = static_cast<size_t>(in.queue);
-                actor.posted[q].push_back(at);
                 ++actor.next;
-                if (actor.posted[q].size() == 1) arrive(index, q);
+                if (does_collectives_ && std::holds_alternative<Collective>(in.action)) {
+                    actor.begun.push_back(at);
+                    continue;
+                }
+                post_begun(index, actor.begun.size());
+                post(index, at);
                 continue;
             }
             actor.compute = {.instruction = at, .work = seconds(actor, at), .began = now_};
         }
+    }
+    void post(int index, int at) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        const auto q = static_cast<size_t>(instruction(actor, at).queue);
+        actor.posted[q].push_back(at);
+        if (actor.posted[q].size() == 1) arrive(index, q);
+    }
+    void post_begun(int index, size_t number) {
+        auto& begun = actors_[static_cast<size_t>(index)].begun;
+        for (; number > 0; --number) {
+            const int at = begun.front();
+            begun.pop_front();
+            post(index, at);
+        }
+    }
+    // What the next instruction waits for, and all that has begun before.
+    void post_needed(int index, int next) {
+        const Actor& actor = actors_[static_cast<size_t>(index)];
+        const std::vector<int>& waits = instruction(actor, next).waits;
+        for (size_t number = actor.begun.size(); number > 0; --number)
+            if (std::find(waits.begin(), waits.end(), actor.begun[number - 1]) != waits.end()) return post_begun(index, number);
     }
     void end_step(Actor& actor) const {
         ++actor.next;
@@ -442,6 +480,7 @@ class Simulator {
     const SimulateOptions& options_;
     CostModel costs_;
     int steps_;
+    bool does_collectives_ = false;
     int64_t orders_ = 1;  // one more than the highest
     std::vector<Script> scripts_;
     std::vector<Actor> actors_;
@@ -465,7 +504,8 @@ int64_t Simulation::most_memory() const {
 
 Simulation simulate(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options) {
     const bool carries = std::any_of(classes.begin(), classes.end(), [](const RankClass& c) {
-        return std::any_of(c.program.instructions.begin(), c.program.instructions.end(), [](const Instruction& in) { return in.due != kNone; });
+        return std::any_of(c.program.instructions.begin(), c.program.instructions.end(),
+                           [](const Instruction& in) { return in.due != kNone; });
     });
     if (!carries) return Simulator(classes, machine, options, 1).run();
     SimulateOptions numbers = options;

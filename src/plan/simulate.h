@@ -27,12 +27,13 @@ struct SimulateOptions {
     double noise = 0;                 // standard deviation of every computation's time, relative
     uint64_t seed = 1;                // of the noise
     std::map<Rank, double> slowdown;  // stragglers: 1.5 computes half as long again
-    bool timeline = false;            // keep every event of the first rank of each class, of a step by itself, which carries nothing: measured timelines are of such
+    bool timeline =
+        false;  // keep every event of the first rank of each class, of a step by itself, which carries nothing: measured timelines are of such
 };
 
 struct ClassResult {
     std::vector<Rank> ranks;
-    double seconds = 0;          // until its last instruction is over, or the next step may begin; its own step where several follow each other
+    double seconds = 0;  // until its last instruction is over, or the next step may begin; its own step where several follow each other
     double compute_seconds = 0;  // at work
     double waiting_seconds = 0;  // for traffic
     double traffic_seconds = 0;  // of all queues, hidden or not

@@ -82,12 +82,12 @@ TEST(Simulate, NoiseRepeatsWithItsSeed) {
 
 // --- Programs written by hand, whose times are known ---
 
-// Copies that take `compute` seconds each and all_reduces over two ranks of a machine on which they take `traffic`.
+// Copies that take `compute` seconds each and all_reduces over two ranks, each on a node of its own or both on one that they fill, on which they take `traffic`.
 struct Bench {
-    explicit Bench(double share = 0) {
+    explicit Bench(double share = 0, int nodes = 2) {
         machine.devices[0] = {
             .name = "core", .rates = {{DType::f32, 1e9, 0}}, .memory_bytes = 1 << 30, .memory_bandwidth = 1e9, .joins = true};
-        machine.nodes = {{.name = "node", .count = 1, .devices = 2}};
+        machine.nodes = {{.name = "node", .count = nodes, .devices = 2 / nodes}};
         machine.links = {{.name = "wire", .latency = 1e-4, .bandwidth = 1e9, .compute_share = share}};
         machine.network = 0;
         for (Rank r = 0; r < 2; ++r) classes.push_back({{.rank = r, .slots = {slot(1'000'000), slot(1'000'000), slot(4'000'000)}}, {r}});
@@ -126,6 +126,21 @@ TEST(Simulate, APipelineOfCollectivesTakesItsFirstStageAndItsSlowestOnes) {
         }
         EXPECT_NEAR(bench.run(), bench.compute + (count - 1) * std::max(bench.compute, bench.traffic) + bench.traffic, 1e-9) << count;
     }
+}
+
+// There is nothing that it could hide behind.
+TEST(Simulate, TrafficOfRanksThatFillAMachineIsWork) {
+    Bench bench(0, 1);
+    int last = kNone;
+    for (int i = 0; i < 5; ++i) {
+        bench.add_copy();
+        last = bench.add_sum(Queue::Gradient);
+    }
+    EXPECT_NEAR(bench.run(), 5 * (bench.compute + bench.traffic), 1e-9);
+    bench.add_copy({last});
+    for (RankClass& c : bench.classes)
+        for (const int i : {last, last + 1}) c.program.instructions[static_cast<size_t>(i)].due = 0;  // nor is anything carried
+    EXPECT_NEAR(bench.run(), 6 * bench.compute + 5 * bench.traffic, 1e-9);
 }
 
 TEST(Simulate, WhatWaitsForTrafficDoesNotOverlapIt) {

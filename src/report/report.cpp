@@ -128,7 +128,8 @@ void add_timeline(const RunSources& run, ReportData& data) {
     data.timeline = timeline_of(traces);
     if (!data.timeline) return;
     data.timeline->lead = run.trace ? "One step near the beginning of the run, instruction by instruction, on every queue of every rank. "
-                                      "It was timed while it ran and ended with its own updates, which makes it slower than others whose gradients go on travelling while the next step begins."
+                                      "It was timed while it ran and ended with its own updates, which makes it slower than others whose "
+                                      "gradients go on travelling while the next step begins."
                                     : "One step by itself as the simulator sees it.";
 }
 

@@ -47,7 +47,9 @@ class Probe {
         return t;
     }
 
-    void convolve(Direction direction, const GraphTensor& a, const GraphTensor& b, const GraphTensor& c) { graph_.convolution(direction, a, b, c); }
+    void convolve(Direction direction, const GraphTensor& a, const GraphTensor& b, const GraphTensor& c) {
+        graph_.convolution(direction, a, b, c);
+    }
     void pointwise(cudnnPointwiseMode_t mode, const GraphTensor& a, const GraphTensor* b, const GraphTensor& result) {
         Descriptor what(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
         what.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
@@ -103,7 +105,8 @@ class Probe {
                     ExecutionPlan plan(device_, engine);
                     require(plan.workspace_bytes() <= kWorkspace, "too much scratch memory");
                     plan.bind(memory, workspace_.data());
-                    const double ms = 1e3 * measure_runs(device_, [&] { plan.run(device_); }, 0);
+                    const double ms = 1e3 * measure_runs(
+                                                device_, [&] { plan.run(device_); }, 0);
                     if (best == 0 || ms < best) best = ms;
                 } catch (const Error& e) {
                     why = e.what();
@@ -148,8 +151,8 @@ class Probe {
         const int64_t bytes = numel(t.dims) * size_of(t.dtype);
         auto piece = std::make_unique<DeviceMemory>(device_, bytes);
         for (int64_t at = 0; at < bytes; at += typed.bytes())
-            check(cudaMemcpy(static_cast<std::byte*>(piece->data()) + at, typed.data(), static_cast<size_t>(std::min(typed.bytes(), bytes - at)),
-                             cudaMemcpyHostToDevice),
+            check(cudaMemcpy(static_cast<std::byte*>(piece->data()) + at, typed.data(),
+                             static_cast<size_t>(std::min(typed.bytes(), bytes - at)), cudaMemcpyHostToDevice),
                   "cudaMemcpy");
         memory_.emplace_back(t.uid, std::move(piece));
     }
@@ -219,7 +222,8 @@ const std::vector<Fusion> kBackward{
      }},
 };
 
-void report(Device& device, const Layer& layer, const char* alone, const std::function<void(Probe&)>& plain, const std::vector<Fusion>& fusions) {
+void report(Device& device, const Layer& layer, const char* alone, const std::function<void(Probe&)>& plain,
+            const std::vector<Fusion>& fusions) {
     constexpr double kCopy = 4.3e12;  // bytes a second
     std::string why;
     Probe probe(device, layer);

@@ -93,8 +93,8 @@ void start_halving(const Device& device, const Operand& from, Share part, Share 
     const int64_t first = slice.index * width;
     const int across = threads_across(width, kPack);
     launch(device, halve, grid_for(rows * across), dim3(across, kThreads / across),
-           static_cast<const float*>(from.data) + part.index * rows * channels + first, rows, static_cast<int>(channels), static_cast<int>(width),
-           exponents + first, static_cast<__half*>(to));
+           static_cast<const float*>(from.data) + part.index * rows * channels + first, rows, static_cast<int>(channels),
+           static_cast<int>(width), exponents + first, static_cast<__half*>(to));
 }
 
 }  // namespace

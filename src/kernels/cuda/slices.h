@@ -28,7 +28,7 @@ struct Slices {
     void* x_piece = nullptr;   // one at a time
     void* products = nullptr;  // all, one after the other
     // Of f32:
-    void *y_halves = nullptr;  // of one part at a time
+    void* y_halves = nullptr;  // of one part at a time
     void* scales = nullptr;
     int pieces() const { return parts * count; }
 

@@ -69,7 +69,8 @@ TEST_F(SlicesTest, HalvesKeepTheDigitsOfEveryChannel) {
     for (int round = 0; round < 20; ++round) {
         memory_.clear();
         const int count = static_cast<int>(between(1, 3));
-        const int64_t channels = 32 * count * between(1, 2), filters = 8 * between(1, 5), parts = between(1, 3), n = parts * between(1, 2), size = between(1, 9);
+        const int64_t channels = 32 * count * between(1, 2), filters = 8 * between(1, 5), parts = between(1, 3), n = parts * between(1, 2),
+                      size = between(1, 9);
         const Operand x = last({n, channels, size, size}), y = last({n, filters, size, size}), w = last({filters, channels, 1, 1});
         // Channels of very different sizes.
         auto xs = read(x), ys = read(y);

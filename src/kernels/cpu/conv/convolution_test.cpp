@@ -99,13 +99,14 @@ TEST(Convolution, ChunksAndSharesDoNotMatter) {
             const bool small = i % 5 == 4;  // tiles for one share only
             const int rank = algorithm == &winograd3d() || i % 4 == 3 ? 3 : 2;
             const int64_t n = small ? 1 : 3;
-            const int64_t c = i % 2 == 0 ? 16 : 80, f = i % 2 == 0 ? 16 : 48;  // blocks of channels go in pairs: one, three and five have a last one alone
+            const int64_t c = i % 2 == 0 ? 16 : 80,
+                          f = i % 2 == 0 ? 16 : 48;  // blocks of channels go in pairs: one, three and five have a last one alone
             const Dims in = Dims::filled(rank, rank == 3 ? 6 : small ? 9 : 21);
             const ConvCase conv{
-                Window{Dims::filled(rank, 3), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1)}, 1,
-                join({n, c}, in), join({f, c}, Dims::filled(rank, 3)), join({n, f}, in)};
-            const auto [problem, inputs] =
-                problem_of(d, conv, std::array{Direction::Forward, Direction::GradInput, Direction::GradWeight}[static_cast<size_t>(i / 2) % 3]);
+                Window{Dims::filled(rank, 3), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1), Dims::filled(rank, 1)},
+                1, join({n, c}, in), join({f, c}, Dims::filled(rank, 3)), join({n, f}, in)};
+            const auto [problem, inputs] = problem_of(
+                d, conv, std::array{Direction::Forward, Direction::GradInput, Direction::GradWeight}[static_cast<size_t>(i / 2) % 3]);
             const auto expected = reference_outputs(problem, inputs, {});
             // One thread; two and three, with shares of their own where there are tiles enough, of one chunk and of several; more than there are shares or panels for.
             for (const auto& [threads, cached_bytes] : {std::pair{1, 1 << 12}, {2, 1 << 12}, {3, 1 << 16}, {3, 8 << 20}, {24, 1 << 12}}) {

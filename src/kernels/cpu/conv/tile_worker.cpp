@@ -195,14 +195,13 @@ void TileWorker::all_weights(int64_t g, bool back) const {
 
 // At every point: result = source times weights, or for the weight gradient weights (+)= x's tiles, turned, times dy's.
 void TileWorker::products(int64_t tiles, bool add) const {
-    in_parts(static_cast<int>(std::min<int64_t>(p_.points, threads_)), p_.points,
-             [&](int, int64_t begin, int64_t end) {
-                 for (int64_t point = begin; point < end; ++point) {
-                     const Weights w{m_.weights + point * p_.weight_floats(), p_.weight_floats(), p_.weight_floats() / p_.parts};
-                     const Block all{0, p_.source_rows(), 0, p_.result_blocks()};
-                     p_.sums() ? sum_point(point, tiles, all, w, add) : multiply_point(point, tiles, all, w, false);
-                 }
-             });
+    in_parts(static_cast<int>(std::min<int64_t>(p_.points, threads_)), p_.points, [&](int, int64_t begin, int64_t end) {
+        for (int64_t point = begin; point < end; ++point) {
+            const Weights w{m_.weights + point * p_.weight_floats(), p_.weight_floats(), p_.weight_floats() / p_.parts};
+            const Block all{0, p_.source_rows(), 0, p_.result_blocks()};
+            p_.sums() ? sum_point(point, tiles, all, w, add) : multiply_point(point, tiles, all, w, false);
+        }
+    });
 }
 
 // The same where a few rows of a panel are transformed at a time, into memory that stays in the nearest cache, and used at once.
@@ -285,6 +284,5 @@ void TileWorker::sum_point(int64_t point, int64_t tiles, const Block& block, con
     multiply(1, 0, 1, 1, false);
     multiply(0, 1, 1, -1, true);
 }
-
 
 }  // namespace convoy::cpu

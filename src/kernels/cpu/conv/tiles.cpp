@@ -32,7 +32,8 @@ struct Memories {
             m.weights = p.own_weights() ? scratch.take<float>(p.held_weight_floats()) : shared;
             m.c_tiles = scratch.take<float>(p.points * p.chunk * p.c_floats());
             m.f_tiles = scratch.take<float>(p.points * p.chunk * p.f_floats());
-            m.scratch = scratch.take<float>(p.scratch_floats() * (i == 0 ? std::max(1, p.context.threads) : 1));  // all of them transform weights
+            m.scratch =
+                scratch.take<float>(p.scratch_floats() * (i == 0 ? std::max(1, p.context.threads) : 1));  // all of them transform weights
             list.push_back(m);
             if (p.sums() && i > 0) gradients.push_back(scratch.take<float>(p.gradient_floats()));
         }
@@ -43,7 +44,8 @@ class TileKernel : public Kernel {
   public:
     TileKernel(const TilePlan& plan, const ConvCall& call) : p_(plan) {
         const Layout &x = operand(call.request, plan.view.conv.x).layout, &y = operand(call.request, plan.view.conv.y).layout;
-        TileOperands operands{blocked_of(plan, call.x, x, plan.view.c, plan.view.in), blocked_of(plan, call.y, y, plan.view.f, plan.view.out), call.w};
+        TileOperands operands{blocked_of(plan, call.x, x, plan.view.c, plan.view.in),
+                              blocked_of(plan, call.y, y, plan.view.f, plan.view.out), call.w};
         Scratch scratch(call.workspace);
         const Memories memories(p_, scratch);
         all_.emplace(p_, operands, memories.list[0], std::max(1, p_.context.threads));

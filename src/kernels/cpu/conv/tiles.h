@@ -24,7 +24,7 @@ struct TilePlan {
     int64_t points = 1, parts = 1;  // products, and numbers in each: 2 for complex ones
     int workers = 1;                // of one thread each, with tiles of their own; or one, of all threads
     int64_t chunk = 1;              // tiles that a worker does together
-    int64_t weight_rows = 0;        // how many of the source's channels have their weights transformed at a time; 0: all, before the products
+    int64_t weight_rows = 0;  // how many of the source's channels have their weights transformed at a time; 0: all, before the products
 
     // The input gradient is a convolution of dy with the weights mirrored, and padding to match.
     bool mirrored() const { return view.direction() == Direction::GradInput; }
@@ -51,7 +51,7 @@ struct TilePlan {
     int64_t weight_floats() const;       // of one point, all of a group's
     int64_t held_weight_floats() const;  // of all points, as many as are held at a time, by one worker or for all
     int64_t gradient_floats() const;     // of the weights' gradient
-    int64_t scratch_floats() const;  // of one thread
+    int64_t scratch_floats() const;      // of one thread
     int64_t workspace_bytes() const;
     double operations() const;
 };

@@ -172,7 +172,8 @@ class Tile {
 
     static CONVOY_INLINE bool inside(const TileBox& box, int d, int64_t i) { return i >= box.begin[d] && i < box.end[d]; }
     static CONVOY_INLINE bool covered(const TileBox& box) {
-        return box.begin[0] == 0 && box.begin[1] == 0 && box.begin[2] == 0 && box.end[0] == kTo[0] && box.end[1] == kTo[1] && box.end[2] == T::kTo;
+        return box.begin[0] == 0 && box.begin[1] == 0 && box.begin[2] == 0 && box.end[0] == kTo[0] && box.end[1] == kTo[1] &&
+               box.end[2] == T::kTo;
     }
 
     CONVOY_INLINE void read_row(int64_t i0, int64_t i1, Vec<B>* in) const {
