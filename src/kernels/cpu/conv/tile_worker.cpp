@@ -37,13 +37,11 @@ int TileWorker::parts(int64_t elements) const {
 void TileWorker::run(int64_t g, const Range& tiles) const {
     for (int64_t first = tiles.begin; first < tiles.end; first += p_.chunk) {
         const Range chunk{first, std::min(first + p_.chunk, tiles.end)};
-        if (!p_.mirrored()) sources(g, chunk, o_.x, p_.c_blocks(), m_.c_tiles, p_.c_floats());
-        if (p_.mirrored()) sources(g, chunk, o_.y, p_.f_blocks(), m_.f_tiles, p_.f_floats());
+        p_.mirrored() ? sources(g, chunk, o_.y, f()) : sources(g, chunk, o_.x, c());
         if (p_.sums()) gradients(g, chunk);
         p_.streamed() ? streamed_products(g, chunk.size()) : products(chunk.size(), first > tiles.begin);
         if (p_.sums()) continue;
-        p_.mirrored() ? results(g, chunk, o_.x, p_.c_blocks(), m_.c_tiles, p_.c_floats())
-                      : results(g, chunk, o_.y, p_.f_blocks(), m_.f_tiles, p_.f_floats());
+        p_.mirrored() ? results(g, chunk, o_.x, c()) : results(g, chunk, o_.y, f());
     }
 }
 
@@ -96,14 +94,14 @@ void TileWorker::each(const Range& tiles, int64_t blocks, const Fn& fn) const {
     });
 }
 
-void TileWorker::sources(int64_t g, const Range& tiles, const Blocked& from, int64_t blocks, float* to, int64_t floats) const {
-    each(tiles, blocks, [&](int part, int64_t number, const Place& place, const Range& some) {
+void TileWorker::sources(int64_t g, const Range& tiles, const Blocked& from, const Matrices& to) const {
+    each(tiles, to.blocks, [&](int part, int64_t number, const Place& place, const Range& some) {
         TileArgs a = args(part);
         Three first;
         for (size_t i = 0; i < 3; ++i) first[i] = place.first[i] - p_.padding(i);
-        a.from = box_of(from, place.sample, g * blocks + some.begin, first, p_.tile);
-        a.to = points(at(to, number, floats, some.begin), p_.chunk * floats);
-        a.part_step = blocks * b();
+        a.from = box_of(from, place.sample, g * to.blocks + some.begin, first, p_.tile);
+        a.to = points(to, number, some.begin);
+        a.part_step = to.blocks * b();
         a.count = some.size();
         a.from_step = from.block_step;
         a.to_step = b();
@@ -111,12 +109,12 @@ void TileWorker::sources(int64_t g, const Range& tiles, const Blocked& from, int
     });
 }
 
-void TileWorker::results(int64_t g, const Range& tiles, const Blocked& to, int64_t blocks, float* from, int64_t floats) const {
-    each(tiles, blocks, [&](int part, int64_t number, const Place& place, const Range& some) {
+void TileWorker::results(int64_t g, const Range& tiles, const Blocked& to, const Matrices& from) const {
+    each(tiles, from.blocks, [&](int part, int64_t number, const Place& place, const Range& some) {
         TileArgs a = args(part);
-        a.from = points(at(from, number, floats, some.begin), p_.chunk * floats);
-        a.to = box_of(to, place.sample, g * blocks + some.begin, place.first, p_.step);
-        a.part_step = blocks * b();
+        a.from = points(from, number, some.begin);
+        a.to = box_of(to, place.sample, g * from.blocks + some.begin, place.first, p_.step);
+        a.part_step = from.blocks * b();
         a.count = some.size();
         a.from_step = b();
         a.to_step = to.block_step;
@@ -130,7 +128,7 @@ void TileWorker::gradients(int64_t g, const Range& tiles) const {
     each(tiles, blocks, [&](int part, int64_t number, const Place& place, const Range& some) {
         TileArgs a = args(part);
         a.from = box_of(o_.y, place.sample, g * blocks + some.begin, place.first, p_.step);
-        a.to = points(at(m_.f_tiles, number, p_.f_floats(), some.begin), p_.chunk * p_.f_floats());
+        a.to = points(f(), number, some.begin);
         a.part_step = blocks * b();
         a.count = some.size();
         a.from_step = o_.y.block_step;
@@ -188,7 +186,7 @@ void TileWorker::all_weights(int64_t g, bool back) const {
             const int64_t panel = unit / blocks, row = unit % blocks * b();
             float* const at = m_.weights + (panel * rows + row) * 2 * b();
             weight_rows(g, part, {row, b(), 2 * panel, std::min<int64_t>(2, results - 2 * panel)},
-                        {at, p_.weight_floats(), p_.weight_floats() / p_.parts}, back);
+                        {at, p_.weight_step(), p_.weight_floats() / p_.parts}, back);
         }
     });
 }
@@ -197,7 +195,7 @@ void TileWorker::all_weights(int64_t g, bool back) const {
 void TileWorker::products(int64_t tiles, bool add) const {
     in_parts(static_cast<int>(std::min<int64_t>(p_.points, threads_)), p_.points, [&](int, int64_t begin, int64_t end) {
         for (int64_t point = begin; point < end; ++point) {
-            const Weights w{m_.weights + point * p_.weight_floats(), p_.weight_floats(), p_.weight_floats() / p_.parts};
+            const Weights w{m_.weights + point * p_.weight_step(), p_.weight_step(), p_.weight_floats() / p_.parts};
             const Block all{0, p_.source_rows(), 0, p_.result_blocks()};
             p_.sums() ? sum_point(point, tiles, all, w, add) : multiply_point(point, tiles, all, w, false);
         }
@@ -209,11 +207,11 @@ void TileWorker::streamed_products(int64_t g, int64_t tiles) const {
     const int64_t results = p_.result_blocks(), rows = p_.source_rows(), panels = (results + 1) / 2;
     in_parts(static_cast<int>(std::min<int64_t>(panels, threads_)), panels, [&](int part, int64_t begin, int64_t end) {
         const int64_t row = 2 * b(), part_step = p_.weight_rows * row;
-        float* const own = m_.weights + part * p_.points * p_.parts * part_step;
+        float* const own = m_.weights + part * p_.points * p_.streamed_step();
         for (int64_t unit = begin * rows; unit < end * rows;) {
             const int64_t panel = unit / rows, first = unit % rows, number = std::min(p_.weight_rows, rows - first);
             const Block block{first, number, 2 * panel, std::min<int64_t>(2, results - 2 * panel)};
-            const Weights held{own, p_.parts * part_step, part_step};
+            const Weights held{own, p_.streamed_step(), part_step};
             if (!p_.sums()) weight_rows(g, part, block, held, false);
             for (int64_t point = 0; point < p_.points; ++point) {
                 const Weights w{own + point * held.point_step, held.point_step, part_step};
@@ -228,7 +226,7 @@ void TileWorker::streamed_products(int64_t g, int64_t tiles) const {
 // A convolution of a network is a correlation: complex weights are conjugated.
 void TileWorker::multiply_point(int64_t point, int64_t tiles, const Block& block, const Weights& w, bool more) const {
     const int64_t cf = p_.c_floats(), ff = p_.f_floats();
-    float *const c = m_.c_tiles + point * p_.chunk * cf, *const f = m_.f_tiles + point * p_.chunk * ff;
+    float *const c = m_.c_tiles + point * p_.c_step(), *const f = m_.f_tiles + point * p_.f_step();
     const float* const source = (p_.mirrored() ? f : c) + block.row;
     float* const result = (p_.mirrored() ? c : f) + block.result * b();
     const int64_t source_row = p_.mirrored() ? ff : cf, result_row = p_.mirrored() ? cf : ff;
@@ -259,8 +257,8 @@ void TileWorker::multiply_point(int64_t point, int64_t tiles, const Block& block
 // x conj(dy), summed over tiles.
 void TileWorker::sum_point(int64_t point, int64_t tiles, const Block& block, const Weights& w, bool more) const {
     const int64_t c = p_.c_floats() / p_.parts, f = p_.f_floats() / p_.parts;
-    const float* const x = m_.c_tiles + point * p_.chunk * p_.c_floats() + block.row;
-    const float* const dy = m_.f_tiles + point * p_.chunk * p_.f_floats() + block.result * b();
+    const float* const x = m_.c_tiles + point * p_.c_step() + block.row;
+    const float* const dy = m_.f_tiles + point * p_.f_step() + block.result * b();
     const auto multiply = [&](int xi, int yi, int part, float scale, bool add) {
         vector_kernels().product({.lanes = b(),
                                   .m = block.rows,

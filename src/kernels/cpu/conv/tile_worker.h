@@ -45,6 +45,11 @@ class TileWorker {
     struct Block {
         int64_t row, rows, result, results;
     };
+    // At every point a matrix: a row for each tile.
+    struct Matrices {
+        float* data;
+        int64_t blocks, floats, step;  // of a row; from point to point
+    };
     struct Place {
         int64_t sample;
         Three first;  // of the results
@@ -58,10 +63,16 @@ class TileWorker {
     Place place(int64_t tile) const;
     template <class Fn>
     void each(const Range& tiles, int64_t blocks, const Fn& fn) const;
-    float* at(float* matrices, int64_t number, int64_t floats, int64_t block) const { return matrices + number * floats + block * b(); }
+    // A chunk's matrices of x's channels, or of y's.
+    Matrices c() const { return {m_.c_tiles, p_.c_blocks(), p_.c_floats(), p_.c_step()}; }
+    Matrices f() const { return {m_.f_tiles, p_.f_blocks(), p_.f_floats(), p_.f_step()}; }
+    // The points of a tile, by its number, from some block on.
+    vec::TileBox points(const Matrices& m, int64_t number, int64_t block) const {
+        return points(m.data + number * m.floats + block * b(), m.step);
+    }
 
-    void sources(int64_t g, const Range& tiles, const Blocked& from, int64_t blocks, float* to, int64_t floats) const;
-    void results(int64_t g, const Range& tiles, const Blocked& to, int64_t blocks, float* from, int64_t floats) const;
+    void sources(int64_t g, const Range& tiles, const Blocked& from, const Matrices& to) const;
+    void results(int64_t g, const Range& tiles, const Blocked& to, const Matrices& from) const;
     void gradients(int64_t g, const Range& tiles) const;
     void weight_rows(int64_t g, int part, const Block& block, const Weights& spectrum, bool back) const;
     void few_weight_rows(int64_t g, int part, int64_t result, const Range& rows, const Weights& spectrum, bool back) const;

@@ -30,8 +30,8 @@ struct Memories {
         for (int i = 0; i < p.workers; ++i) {
             TileMemory m;
             m.weights = p.own_weights() ? scratch.take<float>(p.held_weight_floats()) : shared;
-            m.c_tiles = scratch.take<float>(p.points * p.chunk * p.c_floats());
-            m.f_tiles = scratch.take<float>(p.points * p.chunk * p.f_floats());
+            m.c_tiles = scratch.take<float>(p.points * p.c_step());
+            m.f_tiles = scratch.take<float>(p.points * p.f_step());
             m.scratch =
                 scratch.take<float>(p.scratch_floats() * (i == 0 ? std::max(1, p.context.threads) : 1));  // all of them transform weights
             list.push_back(m);
@@ -124,8 +124,8 @@ int64_t TilePlan::scratch_floats() const {
 int64_t TilePlan::weight_floats() const { return parts * source_rows() * ((result_blocks() + 1) / 2 * 2) * context.block; }
 
 int64_t TilePlan::held_weight_floats() const {
-    if (!streamed()) return points * weight_floats();
-    return std::min<int64_t>((result_blocks() + 1) / 2, threads_each()) * points * parts * weight_rows * 2 * context.block;
+    if (!streamed()) return points * weight_step();
+    return std::min<int64_t>((result_blocks() + 1) / 2, threads_each()) * points * streamed_step();
 }
 
 int64_t TilePlan::gradient_floats() const { return view.groups * c_blocks() * f_blocks() * view.taps() * context.block * context.block; }

@@ -48,6 +48,14 @@ struct TilePlan {
     // Whether every worker transforms weights, or sums their gradient, for itself.
     bool own_weights() const { return streamed() || sums(); }
 
+    // From one point's matrix to the next one's: a transform writes to all points at once, and steps of a power of two would put them all into the same few lines of a
+    // cache. An odd number of lines spreads them.
+    static int64_t spread(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
+    int64_t c_step() const { return spread(chunk * c_floats()); }
+    int64_t f_step() const { return spread(chunk * f_floats()); }
+    int64_t weight_step() const { return spread(weight_floats()); }
+    int64_t streamed_step() const { return spread(parts * weight_rows * 2 * context.block); }
+
     int64_t weight_floats() const;       // of one point, all of a group's
     int64_t held_weight_floats() const;  // of all points, as many as are held at a time, by one worker or for all
     int64_t gradient_floats() const;     // of the weights' gradient
