@@ -10,9 +10,9 @@ namespace convoy {
 
 namespace {
 
-// Activations wait on the wire behind the gradients that are already on it. Between nodes, where that takes long, gradients therefore go in small pieces, of which
-// few are under way at a time: three of these on each of two lanes fill the wire and are over in 3 ms at 1 Gbit/s.
-constexpr int64_t kGradientSegmentBetweenNodes = 64 << 10;
+// Between nodes gradients go in small pieces, of which few are under way at a time: what is more urgent goes between them. Smaller ones, of 64 KiB, let activations pass sooner where the
+// network itself knows no priorities (ResNet-50 on two hosts at 1 Gbit/s: 0.99 s a step instead of 1.03), but cost more processor time, which counts where it does (0.97 instead of 0.94).
+constexpr int64_t kGradientSegmentBetweenNodes = 256 << 10;
 
 // Above the callers' tags and within what every MPI offers.
 int tag_of(GroupKey key) { return kMaxTag + 1 + static_cast<int>(key % 8192); }

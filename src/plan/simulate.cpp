@@ -248,7 +248,7 @@ class Simulator {
             if (!t.active()) continue;
             wanted += cost(actor, t).compute_share;
             ++threads;
-            if (t.latency <= 0) ++on_link[cost(actor, t).link];
+            if (t.latency <= 0 && !gives_way(actor, t)) ++on_link[cost(actor, t).link];
         }
         const double computing = actor.compute.active() ? actor.demand : 0;
         double taken = wanted, fair = 1;
@@ -264,9 +264,15 @@ class Simulator {
             if (!t.active()) continue;
             const double want = cost(actor, t).compute_share;
             t.rate = crowded && want > fair ? fair / want : 1;
-            if (t.latency <= 0) t.rate = std::min(t.rate, 1.0 / on_link[cost(actor, t).link]);
+            if (t.latency <= 0) t.rate = std::min(t.rate, gives_way(actor, t) ? 0 : 1.0 / on_link[cost(actor, t).link]);
         }
         if (actor.compute.active()) actor.compute.rate = std::min(1.0, (actor.capacity - taken) / actor.demand);
+    }
+    // Gradients that are needed late let the others go first.
+    bool gives_way(const Actor& actor, const Activity& t) const {
+        const Activity& other = actor.traffic[static_cast<size_t>(Queue::Gradient)];
+        return instruction(actor, t.instruction).queue == Queue::Late && other.active() && other.latency <= 0 &&
+               cost(actor, other).link == cost(actor, t).link;
     }
     const TrafficCost& cost(const Actor& actor, const Activity& t) const { return actor.script->traffic[place(actor, t.instruction)]; }
 

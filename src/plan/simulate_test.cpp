@@ -200,6 +200,14 @@ TEST(Simulate, StepsThatCarryOverlap) {
     }
 }
 
+TEST(Simulate, WhatIsNeededLateGoesLast) {
+    Bench bench;
+    const int late = bench.add_sum(Queue::Late), gradient = bench.add_sum(Queue::Gradient);
+    bench.add_copy({gradient});
+    bench.add_copy({late});
+    EXPECT_NEAR(bench.run(), bench.latency + 2 * (bench.traffic - bench.latency) + bench.compute, 1e-9);
+}
+
 TEST(Simulate, TheTimelineHoldsEveryInstructionOnce) {
     Bench bench;
     bench.add_copy();

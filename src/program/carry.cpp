@@ -17,7 +17,7 @@ namespace convoy {
 
 namespace {
 
-constexpr double kLate = 0.6;  // of the forward pass's work
+constexpr double kLate = 0.75;  // of the forward pass's work
 
 // Whether every step is an UpdateOp.
 bool updates(const LocalNode& node) {

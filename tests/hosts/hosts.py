@@ -85,8 +85,10 @@ class Hosts:
         self.run("ip", "netns", "exec", name, "sh", "-c",
                  "for control in cubic reno; do echo $control > /proc/sys/net/ipv4/tcp_congestion_control && break; done 2> /dev/null; true")
         if self.rate:
-            # The queue has room for all that TCP leaves in it: what a shorter one drops at a message's end comes again after 200 ms at the earliest.
-            self.run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self.rate, "burst", "256kb", "limit", "16mb")
+            # The queue has room for all that TCP leaves in it: what a shorter one drops at a message's end comes again after 200 ms at the earliest. What waits does so as it would
+            # before a network card, in Linux's own kind of queue, which knows priorities.
+            self.run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "handle", "1:", "tbf", "rate", self.rate, "burst", "256kb", "limit", "16mb")
+            self.run("tc", "-n", name, "qdisc", "add", "dev", "eth0", "parent", "1:1", "handle", "10:", "pfifo_fast")
 
     def write_agent(self):
         """What mpirun calls instead of ssh: the first argument is the address of a host."""

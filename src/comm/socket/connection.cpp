@@ -24,7 +24,7 @@ Connection::Connection(Socket both) : in_(std::move(both)), closed_(!in_) {}
 void Connection::post(SocketMessage& message) {
     if (message.send) {
         sends_.push_back(&message);
-        return push();
+        return;
     }
     const auto at = std::find_if(early_.begin(), early_.end(), [&](const Arrival& a) { return a.header.tag == message.header.tag; });
     if (at == early_.end()) {
@@ -44,12 +44,6 @@ void Connection::remove(SocketMessage& message) {
     if (arrival_.target != &message) return;
     arrival_.target = nullptr;  // the rest of it goes nowhere
     arrival_.kept.resize(arrival_.header.bytes);
-}
-
-void Connection::progress() {
-    if (closed_) return;
-    push();
-    pull();
 }
 
 void Connection::wake_for(const SocketMessage& receive) {
@@ -111,7 +105,7 @@ void Connection::finish_body() {
 }
 
 void Connection::pull() {
-    for (;;) {
+    while (!closed_) {
         const bool head = arrival_.header_read < kHeaderBytes;
         if (!head && arrival_.read == arrival_.header.bytes) {
             finish_body();

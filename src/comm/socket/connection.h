@@ -19,7 +19,8 @@ struct SocketMessage {
     bool send = false;
     Header header;
     std::byte* data = nullptr;
-    size_t moved = 0;  // of a send: header and data
+    size_t moved = 0;            // of a send: header and data
+    Clock::time_point posted{};  // a send
     bool done = false, wrong_size = false;
 };
 
@@ -32,12 +33,17 @@ class Connection {
     int in() const { return in_.get(); }
     int out() const { return out_ ? out_.get() : in_.get(); }
     bool wants_to_send() const { return !sends_.empty(); }
+    // What goes next, if nothing of it has gone yet.
+    const SocketMessage* next() const { return sends_.empty() || sends_.front()->moved > 0 ? nullptr : sends_.front(); }
+    // Whether what has gone has not arrived yet. Any thread may ask.
+    bool is_sending() const { return convoy::is_sending(out_ ? out_ : in_); }
     bool closed() const { return closed_; }
 
     // The message must stay where it is until it is done or removed.
     void post(SocketMessage& message);
     void remove(SocketMessage& message);
-    void progress();
+    void push();
+    void pull();
 
     // Before a wait for this receive: nothing wakes it before so many bytes are there that the receive can be done with them.
     void wake_for(const SocketMessage& receive);
@@ -52,8 +58,6 @@ class Connection {
         SocketMessage* target = nullptr;
         std::vector<std::byte> kept;
     };
-    void push();
-    void pull();
     void begin_body();
     std::byte* body();
     void finish_body();

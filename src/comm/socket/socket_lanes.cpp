@@ -8,6 +8,9 @@ namespace convoy {
 
 namespace {
 
+constexpr std::chrono::milliseconds kLookAgain{1};    // where a lane gives way
+constexpr std::chrono::milliseconds kLongestWay{20};  // that a message gives to others
+
 // NOLINTNEXTLINE(performance-no-int-to-ptr): what a handle means is the transport's own affair
 SocketMessage& message_of(const Request& request) { return *reinterpret_cast<SocketMessage*>(request.handle); }
 
@@ -15,6 +18,7 @@ SocketMessage& message_of(const Request& request) { return *reinterpret_cast<Soc
 
 std::string gone_text(Rank rank) { return fmt::format("rank {} is gone: its process has ended or cannot be reached", rank); }
 
+// Somebody waits for an activation, and it is short: it does not go behind the gradients that the system has been given already.
 SocketLanes::SocketLanes(Rank rank, std::vector<std::vector<Socket>>& sockets) : rank_(rank), lanes_(static_cast<size_t>(kLanes)) {
     for (Rank peer = 0; peer < static_cast<Rank>(sockets.size()); ++peer) {
         for (int lane = 0; lane < kLanes; ++lane) {
@@ -23,6 +27,7 @@ SocketLanes::SocketLanes(Rank rank, std::vector<std::vector<Socket>>& sockets) :
                 auto [in, out] = connected_pair();
                 list.emplace_back(std::move(in), std::move(out));
             } else {
+                if (static_cast<Lane>(lane) == Lane::Activation) make_urgent(sockets[static_cast<size_t>(peer)][static_cast<size_t>(lane)]);
                 list.emplace_back(std::move(sockets[static_cast<size_t>(peer)][static_cast<size_t>(lane)]));
             }
         }
@@ -33,8 +38,12 @@ SocketLanes::~SocketLanes() = default;
 
 Request SocketLanes::send(const Address& to, std::span<const std::byte> data) {
     // Only read: a receive writes to the same field.
-    return post(
-        {.lane = to.lane, .peer = to.peer, .send = true, .header = {to.tag, data.size()}, .data = const_cast<std::byte*>(data.data())});
+    return post({.lane = to.lane,
+                 .peer = to.peer,
+                 .send = true,
+                 .header = {to.tag, data.size()},
+                 .data = const_cast<std::byte*>(data.data()),
+                 .posted = Clock::now()});
 }
 
 Request SocketLanes::receive(const Address& from, std::span<std::byte> data) {
@@ -50,12 +59,28 @@ Request SocketLanes::post(const SocketMessage& message) {
     SocketMessage& kept = *pool.free.back();
     pool.free.pop_back();
     kept = message;
-    connection_of(kept).post(kept);
+    Connection& connection = connection_of(kept);
+    connection.post(kept);
+    if (kept.send) push(kept.lane, connection);
     return {reinterpret_cast<uint64_t>(&kept), true};
 }
 
 void SocketLanes::progress(Lane which) {
-    for (Connection& c : lane(which)) c.progress();
+    for (Connection& c : lane(which)) {
+        push(which, c);
+        c.pull();
+    }
+}
+
+// They would share the wire evenly otherwise. Not for ever: lanes never wait for each other, and the other's bytes may be under way for as long as their receiver looks at other things.
+bool SocketLanes::gives_way(Lane which, const Connection& c) {
+    const SocketMessage* const next = which == Lane::Late ? c.next() : nullptr;
+    return next != nullptr && lane(Lane::Gradient)[static_cast<size_t>(next->peer)].is_sending() &&
+           Clock::now() - next->posted < kLongestWay;
+}
+
+void SocketLanes::push(Lane which, Connection& c) {
+    if (!gives_way(which, c)) c.push();
 }
 
 bool SocketLanes::done(const Request& request) { return message_of(request).done; }
@@ -96,7 +121,10 @@ void SocketLanes::sleep(const Request& request, std::chrono::milliseconds longes
         else
             c.wake_for_any();
         lines.push_back({c.in(), POLLIN, 0});
-        if (c.wants_to_send()) lines.push_back({c.out(), POLLOUT, 0});
+        if (gives_way(message.lane, c))
+            longest = std::min(longest, kLookAgain);
+        else if (c.wants_to_send())
+            lines.push_back({c.out(), POLLOUT, 0});
     }
     ::poll(lines.data(), lines.size(), static_cast<int>(longest.count()));
 }

@@ -40,6 +40,9 @@ class SocketLanes {
     std::vector<Connection>& lane(Lane lane) { return lanes_[static_cast<size_t>(lane)]; }
     Connection& connection_of(const SocketMessage& m) { return lane(m.lane)[static_cast<size_t>(m.peer)]; }
     Request post(const SocketMessage& message);
+    // Whether a lane's next message to a peer waits until what is more urgent has gone: gradients that are needed late do for the others.
+    bool gives_way(Lane which, const Connection& c);
+    void push(Lane which, Connection& c);
     void release(Request& request);
 
     // Messages are kept and used again; each lane has its own, because each lane has its own thread.

@@ -110,6 +110,30 @@ TEST_F(Sockets, EveryCollective) {
     EXPECT_FALSE(fs::exists(file())) << "the file is gone when all have met";
 }
 
+// The first rank's gradients stay under way while the second does not look at them.
+TEST_F(Sockets, LateGradientsGiveWayForAWhile) {
+    all_well(run(2, [](Transport& transport) {
+        std::vector<std::byte> large(64 << 20), small(8);
+        const auto exchange = [&](Lane lane, std::vector<std::byte>& data) {
+            const Address other{.lane = lane, .peer = 1 - transport.rank(), .tag = 1};
+            return transport.rank() == 0 ? transport.send(other, data) : transport.receive(other, data);
+        };
+        const auto finish = [&](Request request) { require(transport.wait({&request, 1}, Clock::now() + 20s), "nothing comes"); };
+        if (transport.rank() == 0) {
+            Request gradients = exchange(Lane::Gradient, large);
+            require(!transport.done(gradients), "64 MiB have gone, though nobody takes them");
+            const auto begin = Clock::now();
+            finish(exchange(Lane::Late, small));
+            EXPECT_GE(Clock::now() - begin, 15ms);
+            finish(gradients);
+        } else {
+            finish(exchange(Lane::Late, small));
+            finish(exchange(Lane::Gradient, large));
+        }
+        finish(exchange(Lane::Late, small));
+    }));
+}
+
 TEST_F(Sockets, LargeMessagesBothWaysAndToItself) {
     all_well(run(2, [](Transport& transport) {
         Channel channel(transport, Lane::Activation, 20s);

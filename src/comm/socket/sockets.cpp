@@ -2,9 +2,11 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/pkt_sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -121,6 +123,16 @@ int64_t read_some(const Socket& socket, std::byte* data, size_t bytes) {
     const ssize_t moved = ::recv(socket.get(), data, bytes, 0);
     if (moved > 0) return moved;
     return moved < 0 && would_wait() ? 0 : -1;
+}
+
+bool is_sending(const Socket& socket) {
+    int bytes = 0;
+    return ::ioctl(socket.get(), TIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+void make_urgent(const Socket& socket) {
+    const int interactive = TC_PRIO_INTERACTIVE;
+    setsockopt(socket.get(), SOL_SOCKET, SO_PRIORITY, &interactive, sizeof(interactive));  // where it fails, it goes as the others do
 }
 
 void wake_at(const Socket& socket, size_t bytes) {
