@@ -234,14 +234,15 @@ class Checking {
         const Program& program = executor->program();
         std::vector<SlotId> written;
         for (const Instruction& in : program.instructions) written.insert(written.end(), in.outputs.begin(), in.outputs.end());
-        // To look at a step ends it. Where updates are carried into the next, two more follow each other as in training, of which the second is looked at.
-        const bool carries = !carried_computations(program).empty();
-        for (step_ = 0; step_ < options_.steps + (carries ? 2 : 0); ++step_) {
+        // To look at a step ends it. Where updates are carried into the next, the last two follow each other as in training, and only the second of them is looked at. No more steps
+        // for that: each amplifies what rounding has left of the one before (ResNet-50: 5e-9 after three, 7e-6 after five).
+        const bool carries = any_rank(!carried_computations(program).empty());
+        for (step_ = 0; step_ < options_.steps; ++step_) {
             const auto feeds = options_.feeds(step_);
             one_.run(feeds, context());
             for (const auto& [name, tensor] : feeds) executor->set_whole_input(name, tensor);
             executor->run(context());
-            if (step_ == options_.steps) continue;
+            if (carries && step_ + 2 == options_.steps) continue;
             compare(
                 program, written, [&](SlotId id) { return Doubles(executor->read(id)); },
                 [&](const StateBinding& state) { return Doubles(session.state().operand(state.spec.name), session.backend()); });
@@ -288,6 +289,13 @@ class Checking {
                 program, written, [&](SlotId id) { return Doubles(made.at(id)); },
                 [&](const StateBinding& state) { return Doubles(states.at(state.spec.name)); });
         }
+    }
+
+    bool any_rank(bool here) const {
+        Link* const link = options_.session.link;
+        bool any = here;
+        for (Rank r = 0; link && r < link->size(); ++r) any = share_text(link, r, here ? "yes" : "") == "yes" || any;
+        return any;
     }
 
     // A sum that is not yet complete is no value of one process; neither are messages.

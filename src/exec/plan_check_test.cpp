@@ -53,7 +53,7 @@ PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64
                 double disturbed = 0) {
     const Graph graph = small_graph(batch);
     const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan},
-                                   .steps = 2,
+                                   .steps = 3,
                                    .available_bytes = available_bytes,
                                    .feeds = [&](int step) { return feeds_for(graph, step); }};
     ThreadWorld world(ranks_of(plan));
@@ -103,7 +103,7 @@ TEST(PlanCheckTest, EveryLayerAndStateIsCompared) {
     const PlanCheck result = check(plan_from_spec("sample:2", 0, small_graph(4)).plan, DType::f64, "reference", 4);
     for (const char* layer : {"conv1", "bn1", "relu1", "pool", "conv2", "fc", "loss.logits"})
         EXPECT_TRUE(std::any_of(result.layers.begin(), result.layers.end(), [&](const Deviation& d) { return d.layer == layer; })) << layer;
-    // 3 weights, 2 biases, gamma and beta, each with two moments, and two running statistics; on 2 ranks in 2 steps.
+    // 3 weights, 2 biases, gamma and beta, each with two moments, and two running statistics; on 2 ranks in the 2 steps of 3 that are looked at.
     EXPECT_GT(result.compared, 2 * 2 * (7 * 3 + 2));
 }
 
