@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "plan/script.h"
 
 namespace convoy {
 
@@ -18,17 +19,6 @@ namespace {
 constexpr double kNever = 1e300;
 constexpr int kSteps = 3;           // where programs carry: from the second to the end of the third nothing of the beginning is left
 constexpr double kNothing = 1e-12;  // seconds: less than this is left over by rounding
-
-// What one class's instructions cost and whom they wait for, and in which order a rank comes to them, step after step. An instruction of a later step has a number that
-// is larger by as many as there are; at the end of a step stands kNone.
-struct Script {
-    const Program* program = nullptr;
-    std::vector<int> walk;
-    std::vector<int> staying;             // traffic that is over when its step is
-    std::vector<double> seconds;          // of computations
-    std::vector<TrafficCost> traffic;     // of traffic
-    std::vector<std::vector<int>> peers;  // of traffic: the actors that must have arrived
-};
 
 // Something under way on a rank: first a latency that nothing shortens, then work at a rate.
 struct Activity {
@@ -66,17 +56,13 @@ class Simulator {
   public:
     // Steps that follow each other carry work from one into the next; a single one does not, nor do steps on one machine without idle cores.
     Simulator(const std::vector<RankClass>& classes, const Machine& machine, const SimulateOptions& options, int steps)
-        : classes_(classes), machine_(machine), options_(options), costs_(machine, {count(classes), options.threads}), steps_(steps) {
-        std::vector<int> class_of(static_cast<size_t>(count(classes)), -1);
-        for (size_t c = 0; c < classes.size(); ++c)
-            for (const Rank r : classes[c].ranks) class_of[static_cast<size_t>(r)] = static_cast<int>(c);
-        scripts_.resize(classes.size());
-        for (const RankClass& c : classes)
-            for (const Instruction& in : c.program.instructions) orders_ = std::max(orders_, in.order + 1);
-        does_collectives_ = fills_one_machine();
-        if (does_collectives_) steps_ = 1;
-        for (size_t c = 0; c < classes.size(); ++c) write(scripts_[c], classes[c].program, class_of);
-        drop_strangers();
+        : classes_(classes),
+          machine_(machine),
+          options_(options),
+          costs_(machine, {count_ranks(classes), options.threads}),
+          does_collectives_(fills_one_machine()),
+          steps_(does_collectives_ ? 1 : steps),
+          scripts_(write_scripts(classes, costs_, steps_)) {
         actors_.resize(classes.size());
         for (size_t c = 0; c < classes.size(); ++c) seat(actors_[c], c);
     }
@@ -105,81 +91,8 @@ class Simulator {
         bool operator<(const Event& o) const { return time != o.time ? time > o.time : actor > o.actor; }
     };
 
-    static int count(const std::vector<RankClass>& classes) {
-        Rank highest = -1;
-        for (const RankClass& c : classes)
-            for (const Rank r : c.ranks) highest = std::max(highest, r);
-        CONVOY_CHECK(highest >= 0, "there is no rank to simulate");
-        return highest + 1;
-    }
-
-    void write(Script& script, const Program& program, const std::vector<int>& class_of) {
-        script.program = &program;
-        write_walk(script);
-        for (const Instruction& in : program.instructions) {
-            script.seconds.push_back(0);
-            script.traffic.emplace_back();
-            script.peers.emplace_back();
-            if (!is_traffic(in.action)) {
-                const Estimate estimate = costs_.compute(program, in);
-                script.seconds.back() = estimate.seconds;
-                error_ += estimate.seconds * estimate.error;
-                computed_ += estimate.seconds;
-                if (estimate.source == CostSource::Roofline) guessed_ += estimate.seconds;
-                continue;
-            }
-            script.traffic.back() = costs_.traffic(program, in);
-            std::set<int> peers;
-            const auto add = [&](Rank r) {
-                if (class_of[static_cast<size_t>(r)] >= 0) peers.insert(class_of[static_cast<size_t>(r)]);
-            };
-            if (const auto* collective = std::get_if<Collective>(&in.action)) {
-                for (const Rank r : collective->group) add(r);
-            } else {
-                for (const auto* list : {&std::get<Exchange>(in.action).sends, &std::get<Exchange>(in.action).receives})
-                    for (const auto& peer : *list) add(peer.rank);
-            }
-            script.peers.back().assign(peers.begin(), peers.end());
-        }
-    }
-
-    // What is carried runs in the next step, as late as it may.
-    void write_walk(Script& script) const {
-        const auto& instructions = script.program->instructions;
-        const int count = static_cast<int>(instructions.size());
-        const auto due = [&](int i) { return steps_ == 1 ? kNone : instructions[static_cast<size_t>(i)].due; };
-        const std::vector<int> carried = steps_ == 1 ? std::vector<int>() : carried_computations(*script.program);
-        for (int i = 0; i < count; ++i)
-            if (is_traffic(instructions[static_cast<size_t>(i)].action) && due(i) == kNone) script.staying.push_back(i);
-        for (int step = 0; step < steps_; ++step) {
-            size_t next = 0;
-            const auto walk_carried = [&](int before) {
-                for (; step > 0 && next < carried.size() && due(carried[next]) <= before; ++next)
-                    script.walk.push_back((step - 1) * count + carried[next]);
-            };
-            for (int i = 0; i < count; ++i) {
-                walk_carried(i);
-                if (due(i) == kNone || is_traffic(instructions[static_cast<size_t>(i)].action)) script.walk.push_back(step * count + i);
-            }
-            walk_carried(count);
-            script.walk.push_back(kNone);
-        }
-    }
-
-    // A rank may stand for others whose neighbours are not its own; whoever has no part in some traffic is not waited for.
-    void drop_strangers() {
-        std::vector<std::set<int64_t>> orders(scripts_.size());
-        for (size_t c = 0; c < scripts_.size(); ++c)
-            for (const Instruction& in : scripts_[c].program->instructions)
-                if (is_traffic(in.action)) orders[c].insert(in.order);
-        for (Script& script : scripts_)
-            for (size_t i = 0; i < script.peers.size(); ++i)
-                std::erase_if(script.peers[i],
-                              [&](int peer) { return !orders[static_cast<size_t>(peer)].count(script.program->instructions[i].order); });
-    }
-
     void seat(Actor& actor, size_t c) {
-        actor.script = &scripts_[c];
+        actor.script = &scripts_.list[c];
         actor.rank = classes_[c].program.rank;
         actor.done.assign(actor.script->program->instructions.size() * static_cast<size_t>(steps_), 0);
         for (const Rank r : classes_[c].ranks)
@@ -212,7 +125,7 @@ class Simulator {
     static size_t place(const Actor& actor, int i) { return static_cast<size_t>(i) % actor.script->program->instructions.size(); }
     static int step_of(const Actor& actor, int i) { return i / static_cast<int>(actor.script->program->instructions.size()); }
     const Instruction& instruction(const Actor& actor, int i) const { return actor.script->program->instructions[place(actor, i)]; }
-    int64_t order(const Actor& actor, int i) const { return instruction(actor, i).order + step_of(actor, i) * orders_; }
+    int64_t order(const Actor& actor, int i) const { return instruction(actor, i).order + step_of(actor, i) * scripts_.orders; }
     bool done(const Actor& actor, int step, const std::vector<int>& list) const {
         const size_t first = static_cast<size_t>(step) * actor.script->program->instructions.size();
         return std::all_of(list.begin(), list.end(), [&](int i) { return actor.done[first + static_cast<size_t>(i)]; });
@@ -444,7 +357,7 @@ class Simulator {
     }
 
     Simulation report() {
-        Simulation result{.ranks = count(classes_)};
+        Simulation result{.ranks = count_ranks(classes_)};
         bool powers = true;
         double began = 0;  // the last step, on the rank that came to it last
         for (const Actor& actor : actors_) {
@@ -476,24 +389,25 @@ class Simulator {
         }
         if (!powers) result.joules = 0;
         result.timeline = std::move(timeline_);
-        result.error = computed_ > 0 ? error_ / computed_ : 0;
-        result.roofline_share = computed_ > 0 ? guessed_ / computed_ : 0;
+        if (scripts_.computed > 0) {
+            result.error = scripts_.error / scripts_.computed;
+            result.roofline_share = scripts_.guessed / scripts_.computed;
+        }
         return result;
     }
 
     const std::vector<RankClass>& classes_;
     const Machine& machine_;
     const SimulateOptions& options_;
-    CostModel costs_;
-    int steps_;
-    bool does_collectives_ = false;
-    int64_t orders_ = 1;  // one more than the highest
-    std::vector<Script> scripts_;
+    const CostModel costs_;
+    const bool does_collectives_;
+    const int steps_;
+    const Scripts scripts_;
     std::vector<Actor> actors_;
     std::priority_queue<Event> events_;
     std::set<int> touched_;
     std::vector<TraceEvent> timeline_;
-    double now_ = 0, error_ = 0, computed_ = 0, guessed_ = 0;
+    double now_ = 0;
 };
 
 }  // namespace
