@@ -129,7 +129,12 @@ Command add_check(Parser& program) {
     add_model(*parser, arguments->model)->required();
     add_rank_options(*parser, arguments->ranks);
     add_tuning(*parser, arguments->tuning);
-    allow_whole(parser->add_option("--steps", arguments->steps, "Steps with their updates (default: 3)")->option_text("K"), 1);
+    allow_whole(parser
+                    ->add_option("--steps", arguments->steps,
+                                 "Steps with their updates (default: 3); where updates run on into the next step, the last two follow each "
+                                 "other, as in training, and are looked at behind the second")
+                    ->option_text("K"),
+                1);
     add_optimizer(*parser, arguments->optimizer);
     add_micro_batches(*parser, arguments->micro_batches);
     add_common(*parser, arguments->common, "4, or one for each rank");

@@ -38,12 +38,13 @@ Executor::Executor(Program program, Backend& backend, const State& state, Link* 
     const bool queued = std::any_of(queues_.begin(), queues_.end(), [](const TrafficQueue& q) { return q.size() > 0; });
     may_record_ = !backend.on_host() && !queued;
     if (queued && backend.on_host() && !does_collectives_) find_carried();
+    begun_.reserve(kernels_.size());
     for (TrafficQueue& q : queues_) q.start();
 }
 
 Executor::~Executor() {
     try {
-        require(is_settled() || std::uncaught_exceptions() == 0, "the last step was not finished");
+        require(is_settled() || std::uncaught_exceptions() == 0, "updates of the last step were not done, because an error ended it");
         settle();
     } catch (...) {
         link_->put_off().fail(std::current_exception());
@@ -178,7 +179,7 @@ void Executor::start_traffic(size_t index) {
     if (!devices_) {
         backend_.synchronize();  // what is sent has been computed
         if (does_collectives_ && std::holds_alternative<Collective>(program_.instructions[index].action)) return begun_.push_back(index);
-        do_begun(begun_.size());
+        do_begun(begun_.size() - next_begun_);
         TrafficQueue& q = queue(program_.instructions[index].queue);
         if (!awaited_at_once(index) || !q.run_here()) q.post();
         return;
@@ -196,8 +197,7 @@ void Executor::start_traffic(size_t index) {
 // All ranks do them in one order, so those before the one that is needed go first.
 void Executor::do_begun(size_t count) {
     for (; count > 0; --count) {
-        const size_t index = begun_.front();
-        begun_.pop_front();
+        const size_t index = begun_[next_begun_++];
         TrafficQueue& q = queue(program_.instructions[index].queue);
         if (q.run_here()) continue;
         q.post();  // behind messages that are still under way
@@ -216,8 +216,8 @@ bool Executor::awaited_at_once(size_t index) const {
 
 void Executor::await_traffic(size_t index) {
     if (!devices_) {
-        if (const auto at = std::find(begun_.begin(), begun_.end(), index); at != begun_.end())
-            do_begun(static_cast<size_t>(at - begun_.begin()) + 1);
+        const auto first = begun_.begin() + static_cast<std::ptrdiff_t>(next_begun_);
+        if (const auto at = std::find(first, begun_.end(), index); at != begun_.end()) do_begun(static_cast<size_t>(at - first) + 1);
         return queue(program_.instructions[index].queue).wait(place_[index]);
     }
     const auto at = std::find(started_.begin(), started_.end(), index);
@@ -232,13 +232,14 @@ void Executor::join_devices() {
 
 void Executor::begin_step() {
     begun_.clear();
+    next_begun_ = 0;
     if (!devices_) return;
     devices_->check();
     started_.clear();
 }
 
 void Executor::finish_traffic() {
-    do_begun(begun_.size());
+    do_begun(begun_.size() - next_begun_);
     for (TrafficQueue& q : queues_) q.finish();
     if (devices_) join_devices();
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -126,7 +125,8 @@ class Executor : private Pending {
     bool carrying_ = false;        // in this step
     // Whether the computing thread does collectives, when their results are needed (Link::fills_machine), in the order in which they have begun, and which have not been done.
     bool does_collectives_;
-    std::deque<size_t> begun_;
+    std::vector<size_t> begun_;
+    size_t next_begun_ = 0;
     bool timing_ = false;
     std::vector<Span> spans_;
     SlotId watched_ = kNone;

@@ -1,5 +1,5 @@
 // Whether a plan computes what one process computes. The first rank also runs the whole by itself, in float64 on the reference, and tells the others, who compare
-// their own parts with that: after steps that are looked at, every activation, gradient, parameter and optimizer state.
+// their own parts with that: after every step that is looked at, each activation, gradient, parameter and optimizer state.
 //
 // In float64 the real executor runs the plan's program. In a narrower type rounding would drown what is looked for, so the program is checked
 // instruction by instruction on the true numbers (check.h): the kernels within what their type allows, and what the traffic brings, in float64,

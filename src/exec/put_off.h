@@ -26,7 +26,9 @@ class PutOff {
         if (pending_ == work) pending_ = nullptr;
     }
     // It was not done and never will be: whoever needs it learns why.
-    void fail(std::exception_ptr why) { failure_ = std::move(why); }
+    void fail(std::exception_ptr why) {
+        if (!failure_) failure_ = std::move(why);
+    }
     // Has done what is put off by others.
     void settle(const Pending* but = nullptr) const {
         if (failure_) std::rethrow_exception(failure_);

@@ -19,6 +19,8 @@ namespace {
 constexpr double kNever = 1e300;
 constexpr int kSteps = 3;           // where programs carry: from the second to the end of the third nothing of the beginning is left
 constexpr double kNothing = 1e-12;  // seconds: less than this is left over by rounding
+constexpr double kWay =
+    0.5;  // what traffic that gives way keeps of a link, where the other's part is 1: it does so for a limited time only
 
 // Something under way on a rank: first a latency that nothing shortens, then work at a rate.
 struct Activity {
@@ -156,12 +158,12 @@ class Simulator {
     void share(Actor& actor) {
         double wanted = 0;
         int threads = 0;
-        std::map<int, int> on_link;
+        std::map<int, double> on_link;
         for (const Activity& t : actor.traffic) {
             if (!t.active()) continue;
             wanted += cost(actor, t).compute_share;
             ++threads;
-            if (t.latency <= 0 && !gives_way(actor, t)) ++on_link[cost(actor, t).link];
+            if (t.latency <= 0) on_link[cost(actor, t).link] += gives_way(actor, t) ? kWay : 1;
         }
         const double computing = actor.compute.active() ? actor.demand : 0;
         double taken = wanted, fair = 1;
@@ -177,15 +179,15 @@ class Simulator {
             if (!t.active()) continue;
             const double want = cost(actor, t).compute_share;
             t.rate = crowded && want > fair ? fair / want : 1;
-            if (t.latency <= 0) t.rate = std::min(t.rate, gives_way(actor, t) ? 0 : 1.0 / on_link[cost(actor, t).link]);
+            if (t.latency <= 0) t.rate = std::min(t.rate, (gives_way(actor, t) ? kWay : 1.0) / on_link[cost(actor, t).link]);
         }
         if (actor.compute.active()) actor.compute.rate = std::min(1.0, (actor.capacity - taken) / actor.demand);
     }
-    // Gradients that are needed late let the others go first.
+    // Between machines gradients that are needed late let the others go first.
     bool gives_way(const Actor& actor, const Activity& t) const {
         const Activity& other = actor.traffic[static_cast<size_t>(Queue::Gradient)];
-        return instruction(actor, t.instruction).queue == Queue::Late && other.active() && other.latency <= 0 &&
-               cost(actor, other).link == cost(actor, t).link;
+        return instruction(actor, t.instruction).queue == Queue::Late && cost(actor, t).link == machine_.network && other.active() &&
+               other.latency <= 0 && cost(actor, other).link == cost(actor, t).link;
     }
     const TrafficCost& cost(const Actor& actor, const Activity& t) const { return actor.script->traffic[place(actor, t.instruction)]; }
 

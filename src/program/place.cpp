@@ -73,6 +73,9 @@ class Placing {
         for (int a = 0; a < static_cast<int>(op.grid.axes.size()); ++a) op.choice.push_back(axes_.choose(op, a));
         axes_.remember(op);
         emit(op, id);
+        // The loss is looked at before any update is made, so its sum does not wait for the end.
+        for (const NamedValue& output : graph_.outputs())
+            if (node.phase == Phase::Forward && graph_.value(output.value).producer == id) forms_.complete(output.value);
     }
 
     // --- Distributions of the operands ---

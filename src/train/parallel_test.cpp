@@ -127,8 +127,19 @@ TEST_F(ParallelTest, AllRanksStopTogether) {
 TEST_F(ParallelTest, NanEndsAllRanks) {
     TrainConfig config = under(small_config(dir_), "sample:2");
     config.schedule = {.lr = 1e30};
-    const std::string message = error_of([&] { train_ranks(config); });
-    expect_parts(message, {"rank", "the loss is", "layer", "was not done"});
+    for (const bool fill : {false, true}) {  // ranks that fill the machine carry nothing into the next step
+        ThreadWorld world(2);
+        const std::string message = error_of([&] {
+            run_ranks(world, [&](Transport& transport) {
+                Link link(transport, std::chrono::seconds(60));
+                link.set_fills_machine(fill);
+                TrainObserver quiet;
+                train(config, {.link = &link}, quiet);
+            });
+        });
+        expect_parts(message, {"rank", "the loss is", "layer", "was not done"});
+        EXPECT_EQ(message.find("was not finite before the step began"), std::string::npos) << message;
+    }
 }
 
 TEST_F(ParallelTest, AFailingRankEndsTheOthers) {

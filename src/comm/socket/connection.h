@@ -1,4 +1,4 @@
-// Messages between two ranks on one lane, over one connection. Nothing waits here: progress() moves what can be moved. Used by one thread at a time.
+// Messages between two ranks on one lane, over one connection. Nothing waits here: push() and pull() move what can be moved. Used by one thread at a time.
 #pragma once
 
 #include <deque>
@@ -35,8 +35,8 @@ class Connection {
     bool wants_to_send() const { return !sends_.empty(); }
     // What goes next, if nothing of it has gone yet.
     const SocketMessage* next() const { return sends_.empty() || sends_.front()->moved > 0 ? nullptr : sends_.front(); }
-    // Whether what has gone has not arrived yet. Any thread may ask.
-    bool is_sending() const { return convoy::is_sending(out_ ? out_ : in_); }
+    // Whether much of what has gone is still under way; the end of a message may be acknowledged long after it has come. Any thread may ask.
+    bool is_sending() const { return unacknowledged(out_ ? out_ : in_) > (16 << 10); }
     bool closed() const { return closed_; }
 
     // The message must stay where it is until it is done or removed.

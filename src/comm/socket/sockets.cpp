@@ -125,9 +125,9 @@ int64_t read_some(const Socket& socket, std::byte* data, size_t bytes) {
     return moved < 0 && would_wait() ? 0 : -1;
 }
 
-bool is_sending(const Socket& socket) {
+size_t unacknowledged(const Socket& socket) {
     int bytes = 0;
-    return ::ioctl(socket.get(), TIOCOUTQ, &bytes) == 0 && bytes > 0;
+    return ::ioctl(socket.get(), TIOCOUTQ, &bytes) == 0 ? static_cast<size_t>(std::max(0, bytes)) : 0;
 }
 
 void make_urgent(const Socket& socket) {

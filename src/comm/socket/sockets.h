@@ -53,9 +53,9 @@ bool receive_text(const Socket& socket, std::string& text, Deadline deadline);
 int64_t write_some(const Socket& socket, const std::byte* data, size_t bytes, bool more = false);
 int64_t read_some(const Socket& socket, std::byte* data, size_t bytes);
 
-// Whether bytes that were written have not arrived yet.
-bool is_sending(const Socket& socket);
-// What it sends goes before what waits in the system's queue already, where that queue knows priorities, as Linux's own does.
+// Bytes that were written and not acknowledged yet.
+size_t unacknowledged(const Socket& socket);
+// What it sends goes before what waits in the system's queue already, where that queue knows priorities, as Linux's pfifo_fast does.
 void make_urgent(const Socket& socket);
 
 // Who waits for the socket is woken when so many bytes can be read, or as many as the system holds at most.
