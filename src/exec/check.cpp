@@ -25,7 +25,10 @@ Shared in_shape(Shared t, const Shape& shape) { return t->shape() == shape ? t :
 
 DType wide(DType type) { return is_floating(type) ? DType::f64 : type; }
 
-// Where a slot lies: two slots at one place are views of each other, or one is written over the other.
+// Such a part of a tensor may lie where something else does, and nobody writes it.
+bool is_empty(const Slot& slot) { return numel(slot.desc.shape) == 0; }
+
+// Where a slot that is not empty lies: two at one place are views of each other, or one is written over the other.
 using Place = std::pair<int, int64_t>;
 Place place(const Slot& slot) { return {slot.state, slot.state == kNone ? slot.offset : 0}; }
 
@@ -36,17 +39,19 @@ std::vector<std::vector<SlotId>> last_reads(const Program& program) {
     std::vector<int> last(program.slots.size(), kNone);
     for (size_t s = 0; s < program.slots.size(); ++s)
         if (program.slots[s].state != kNone) written.emplace(place(program.slots[s]), static_cast<SlotId>(s));
-    for (const auto& [name, slot] : program.inputs) written[place(program.slot(slot))] = slot;
+    for (const auto& [name, slot] : program.inputs)
+        if (!is_empty(program.slot(slot))) written[place(program.slot(slot))] = slot;
     for (size_t i = 0; i < program.instructions.size(); ++i) {
         const Instruction& in = program.instructions[i];
         for (const SlotId id : in.inputs) {
+            if (is_empty(program.slot(id))) continue;
             SlotId& of = root[static_cast<size_t>(id)];
             if (const auto at = written.find(place(program.slot(id))); of == kNone && at != written.end()) of = at->second;
             for (const SlotId read : {id, of})
                 if (read != kNone) last[static_cast<size_t>(read)] = static_cast<int>(i);
         }
         for (const SlotId id : in.outputs) {
-            written[place(program.slot(id))] = id;
+            if (!is_empty(program.slot(id))) written[place(program.slot(id))] = id;
             root[static_cast<size_t>(id)] = id;
             last[static_cast<size_t>(id)] = static_cast<int>(i);
         }
@@ -157,18 +162,21 @@ class Check {
     bool is_gradient(SlotId slot) const { return gradients_.count(program_.slot(slot).value) > 0; }
 
     void set_truth(SlotId slot, Shared value) {
+        if (!is_empty(program_.slot(slot))) written_[place(program_.slot(slot))] = slot;
         truth_[static_cast<size_t>(slot)] = std::move(value);
-        written_[place(program_.slot(slot))] = slot;
     }
 
     const Tensor& truth(SlotId id) {
         const Slot& slot = program_.slot(id);
-        if (!truth_[static_cast<size_t>(id)]) {  // a view of what was last written there
+        Shared& known = truth_[static_cast<size_t>(id)];
+        if (!known && is_empty(slot)) {
+            known = std::make_shared<const Tensor>(slot.desc.shape, wide(slot.desc.dtype));
+        } else if (!known) {  // a view of what was last written there
             const auto at = written_.find(place(slot));
             CONVOY_CHECK(at != written_.end(), "\"{}\" is read before it is written", slot.name);
-            truth_[static_cast<size_t>(id)] = in_shape(truth_[static_cast<size_t>(at->second)], slot.desc.shape);
+            known = in_shape(truth_[static_cast<size_t>(at->second)], slot.desc.shape);
         }
-        return *truth_[static_cast<size_t>(id)];
+        return *known;
     }
 
     // Whether it asks which of two numbers is larger, or on which side of zero one is: rounding the inputs may turn the answer over, and what is right
@@ -236,10 +244,7 @@ class Check {
         CONVOY_CHECK(options_.link, "{} of \"{}\" needs a link to other ranks", text_of(in), in.layer);
         std::vector<Tensor> sent, results;
         std::vector<Bytes> inputs, outputs;
-        for (const SlotId id : in.inputs) {
-            const Shape& shape = program_.slot(id).desc.shape;
-            sent.push_back(numel(shape) == 0 ? Tensor(shape, dtype) : truth(id).to(dtype));
-        }
+        for (const SlotId id : in.inputs) sent.push_back(truth(id).to(dtype));
         // Several results are received in one piece.
         int64_t count = 0;
         for (const SlotId id : in.outputs) {

@@ -19,16 +19,30 @@
 namespace convoy {
 namespace {
 
+Graph training_of(Builder& b, ValueId logits) {
+    b.graph().add_output("logits", logits);
+    const Model model{"small", b.take(), {{.output = "logits"}}, 10};
+    return training_graph(model, {.rule = {.rule = Rule::Adam, .weight_decay = 1e-3}});
+}
+
 Graph small_graph(int64_t batch) {
     Builder b(Mode::Training);
     ValueId x = b.input({batch, 3, 8, 8});
     x = b.relu("relu1", b.batch_norm("bn1", b.conv("conv1", x, {.filters = 6, .kernel = {3, 3}, .pad = {1, 1}, .bias = false})));
     x = b.max_pool("pool", x, {.kernel = {2, 2}});
     x = b.relu("relu2", b.conv("conv2", x, {.filters = 8, .kernel = {3, 3}, .pad = {1, 1}}));
-    x = b.linear("fc", b.flatten("flatten", x), {.outputs = 10});
-    b.graph().add_output("logits", x);
-    const Model model{"small", b.take(), {{.output = "logits"}}, 10};
-    return training_graph(model, {.rule = {.rule = Rule::Adam, .weight_decay = 1e-3}});
+    return training_of(b, b.linear("fc", b.flatten("flatten", x), {.outputs = 10}));
+}
+
+// On four ranks some have no row of the smallest map, or nothing of one of the branches.
+Graph narrow_graph(int64_t batch) {
+    Builder b(Mode::Training);
+    ValueId x = b.input({batch, 3, 8, 8});
+    const ValueId wide = b.relu("relu1", b.conv("conv1", x, {.filters = 5, .kernel = {3, 3}, .pad = {1, 1}}));
+    const ValueId thin = b.relu("relu2", b.conv("conv2", x, {.filters = 3, .kernel = {1, 1}}));
+    x = b.max_pool("pool", b.concat("concat", {wide, thin}), {.kernel = {8, 8}});
+    x = b.conv("conv3", b.adaptive_pool("grow", x, {3, 3}), {.filters = 8, .kernel = {3, 3}, .pad = {1, 1}});
+    return training_of(b, b.linear("fc", b.flatten("flatten", x), {.outputs = 10}));
 }
 
 std::map<std::string, Tensor> feeds_for(const Graph& graph, int step) {
@@ -49,9 +63,8 @@ std::map<std::string, Tensor> feeds_for(const Graph& graph, int step) {
 }
 
 // With `disturbed`, all ranks but the first compute with an input that is off by so much, relatively.
-PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64_t batch = 5, int64_t available_bytes = 0,
+PlanCheck check(const Graph& graph, const Plan& plan, DType dtype, const std::string& backend, int64_t available_bytes = 0,
                 double disturbed = 0) {
-    const Graph graph = small_graph(batch);
     const PlanCheckOptions options{.session = {.backend = backend, .dtype = dtype, .plan = plan},
                                    .steps = 3,
                                    .available_bytes = available_bytes,
@@ -77,6 +90,11 @@ PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64
     return results[0];
 }
 
+PlanCheck check(const Plan& plan, DType dtype, const std::string& backend, int64_t batch = 5, int64_t available_bytes = 0,
+                double disturbed = 0) {
+    return check(small_graph(batch), plan, dtype, backend, available_bytes, disturbed);
+}
+
 std::string fast_backend() {
     for (const auto& status : backend_statuses())
         if (status.name == "cpu" && status.ready) return status.name;
@@ -97,7 +115,19 @@ TEST_P(PlanCheckSpecs, PassInFloat64AndInFloat32) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Specs, PlanCheckSpecs,
-                         testing::Values("sample:2", "sample:3", "height:2,width:2", "channel:2@x", "channel:3@y", "channel:2,filter:2@w"));
+                         testing::Values("sample:2", "sample:3", "height:2,width:2", "channel:2@x", "channel:3@y", "channel:2,filter:2@w",
+                                         "height:4,width:2", "channel:5@x", "channel:6@y"));
+
+TEST(PlanCheckTest, RanksWithNothingOfSomething) {
+    const Graph graph = narrow_graph(3);
+    for (const char* spec : {"height:2,width:2", "channel:4@x", "channel:4@y", "sample:4"})
+        for (const DType dtype : {DType::f64, DType::f32}) {
+            const PlanCheck result =
+                check(graph, plan_from_spec(spec, 0, graph).plan, dtype, dtype == DType::f64 ? "reference" : fast_backend());
+            EXPECT_TRUE(result.pass()) << spec << ": " << result.layers[0].layer << ": " << result.layers[0].what << " is off by "
+                                       << result.max_error();
+        }
+}
 
 TEST(PlanCheckTest, EveryLayerAndStateIsCompared) {
     const PlanCheck result = check(plan_from_spec("sample:2", 0, small_graph(4)).plan, DType::f64, "reference", 4);
