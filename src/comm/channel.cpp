@@ -123,7 +123,14 @@ std::string Channel::describe(Lane lane, Traffic kind, std::string_view label, s
 }
 
 RunFailed Channel::failed_in(const RunFailed& failure, Traffic kind, std::string_view label, std::span<const Rank> ranks) const {
-    return RunFailed(fmt::format("{}; rank {} was in {}", failure.what(), transport_.rank(), describe(lane_, kind, label, ranks)));
+    std::string where = describe(lane_, kind, label, ranks);
+    const Transport::Works& works = transport_.works_at_end();
+    for (int i = 0; i < kLanes; ++i) {
+        const auto lane = static_cast<Lane>(i);
+        const auto& now = works[static_cast<size_t>(i)];
+        if (now && lane != lane_) where += " and in " + describe(lane, now->kind, now->label, now->ranks);
+    }
+    return RunFailed(fmt::format("{}; rank {} was in {}", failure.what(), transport_.rank(), where));
 }
 
 void Channel::give_up(std::span<Posted> posted) {

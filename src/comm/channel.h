@@ -83,7 +83,7 @@ class Channel {
     // For collectives, which are built on channels:
     Deadline deadline() const { return Clock::now() + limit_; }
     void charge(Traffic kind, int64_t bytes);
-    // The failure of another rank, and what this one was in when it learnt of it.
+    // The failure of another rank, and what this one was in when it learnt of it: on this lane, then on the others.
     RunFailed failed_in(const RunFailed& failure, Traffic kind, std::string_view label, std::span<const Rank> ranks) const;
 
   private:

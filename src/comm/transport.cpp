@@ -19,6 +19,13 @@ GroupKey group_key(const std::vector<Rank>& group, Lane lane) {
     return key;
 }
 
+const Transport::Works& Transport::works_at_end() {
+    std::call_once(ended_, [this] {
+        for (size_t lane = 0; lane < at_end_.size(); ++lane) at_end_[lane] = work_[lane].now();
+    });
+    return at_end_;
+}
+
 bool on_one_node(const std::vector<int>& nodes, const std::vector<Rank>& group) {
     const auto node = [&](Rank rank) { return nodes[static_cast<size_t>(rank)]; };
     return std::all_of(group.begin(), group.end(), [&](Rank rank) { return node(rank) == node(group.front()); });

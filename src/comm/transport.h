@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -86,6 +87,9 @@ class Transport {
     virtual std::string between_nodes() const { return name_; }
     // What this rank does on a lane, as channels and communicators note it.
     LaneWork& work(Lane lane) { return work_[static_cast<size_t>(lane)]; }
+    // What all lanes were in the middle of when the first of them learnt that the run had ended and asked: the same for those that learn of it later.
+    using Works = std::array<std::optional<LaneWork::Now>, kLanes>;
+    const Works& works_at_end();
 
     // Posts a message; the memory must stay until it is done. Messages with the same lane, peer and tag match in the order in which they were
     // posted; their sizes must be equal.
@@ -126,6 +130,8 @@ class Transport {
     Rank rank_ = 0;
     std::vector<int> nodes_;
     std::array<LaneWork, kLanes> work_;
+    std::once_flag ended_;
+    Works at_end_;
 };
 
 }  // namespace convoy

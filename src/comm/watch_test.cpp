@@ -120,6 +120,43 @@ TEST(Watch, AFailureReachesEveryWait) {
     }
 }
 
+// A thread may wait between two steps while another one is in the middle of a layer: whichever learns of the end tells of both.
+TEST(Watch, AFailureTellsOfEveryLane) {
+    ThreadWorld world(2);
+    std::atomic<int> told{0};
+    std::atomic<Transport*> survivor{nullptr};
+    const auto waits_on = [&](Lane lane) { return survivor && survivor.load()->work(lane).now(); };
+    const auto start = Clock::now();
+    const auto fails = [&](Transport& transport) {
+        if (transport.rank() == 1) {
+            while (!waits_on(Lane::Gradient) || !waits_on(Lane::Service)) std::this_thread::yield();
+            fail("the disk is full");
+        }
+        survivor = &transport;
+        Channel gradient(transport, Lane::Gradient), service(transport, Lane::Service);
+        const std::string layer = "a transfer of layer \"conv1\" on the gradient queue (with rank 1)";
+        const std::string between = "a transfer between steps on the service queue (with rank 1)";
+        const auto wait = [&](Channel& channel, const std::string& first, const std::string& second) {
+            std::byte data{};
+            try {
+                channel.receive(1, 1, {&data, 1});
+            } catch (const RunFailed& e) {
+                EXPECT_EQ(e.what(), fmt::format("rank 1 ended the run: the disk is full; rank 0 was in {} and in {}", first, second));
+                ++told;
+            }
+        };
+        std::thread beside([&] {
+            const LabelScope label(gradient, "conv1");
+            wait(gradient, layer, between);
+        });
+        wait(service, between, layer);
+        beside.join();
+    };
+    EXPECT_THROW(run_ranks(world, fails), Error);
+    EXPECT_EQ(told, 2);
+    EXPECT_LT(Clock::now() - start, 5s);
+}
+
 TEST(Watch, TheFirstFailureCounts) {
     ThreadWorld world(2);
     EXPECT_EQ(world.failure(), std::nullopt);

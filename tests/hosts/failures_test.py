@@ -23,7 +23,7 @@ END = 60   # everything must be over by then
 PLACE = r"\w[\w ]* (of layer \"[^\"]+\"|between steps) on the \w+ queue"
 WAITED = r"waited \d+ s in " + PLACE
 LAYER = r"\w[\w ]* of layer \"[^\"]+\" on the \w+ queue"
-GONE = r"rank 1 is gone: .*; rank [02] was in " + PLACE
+GONE = r"rank 1 is gone: .*; rank [02] was in (.* and in )?" + PLACE
 # Where the ranks share a machine they learn of a death from the launcher alone.
 TOLD = r"rank [02] was told to end \(SIGTERM\) after [\d.e-]+ s in " + PLACE + r" \(.*\); not responding: rank 1\n"
 
