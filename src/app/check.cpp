@@ -4,6 +4,7 @@
 #include "app/command.h"
 #include "app/machine.h"
 #include "app/output.h"
+#include "app/own_processors.h"
 #include "app/parser.h"
 #include "app/ranks.h"
 #include "app/synthetic.h"
@@ -88,6 +89,7 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
     ranks.run(choice.ranks, [&](Link* link) {
         PlanCheckOptions mine = options;
         mine.session.link = link;
+        find_filled_machine(link, mine.session.threads);  // as training does; nobody keeps to processors, because one rank computes what one process would
         if (arguments.tuning.tune) mine.session.costs = tune_here(graph, mine.session).costs;
         PlanCheck result = check_plan(graph, mine);
         if (!link || link->rank() == 0 || !ranks.leads()) check = std::move(result);

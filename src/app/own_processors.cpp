@@ -9,18 +9,37 @@
 
 namespace convoy {
 
-OwnProcessors::OwnProcessors(Link* link, int threads) {
-    if (link == nullptr) return;
-    const std::vector<int>& nodes = link->transport().nodes();
-    int here = 0, place = 0;  // ranks of this machine, and those of them that come before this one
-    for (Rank r = 0; r < link->size(); ++r) {
-        if (nodes[static_cast<size_t>(r)] != nodes[static_cast<size_t>(link->rank())]) continue;
-        ++here;
-        place += r < link->rank();
+namespace {
+
+// The ranks of this machine, and how many of them come before this one.
+struct Neighbours {
+    int count = 0, before = 0;
+};
+
+Neighbours neighbours_of(Link& link) {
+    const std::vector<int>& nodes = link.transport().nodes();
+    Neighbours result;
+    for (Rank r = 0; r < link.size(); ++r) {
+        if (nodes[static_cast<size_t>(r)] != nodes[static_cast<size_t>(link.rank())]) continue;
+        ++result.count;
+        result.before += r < link.rank();
     }
+    return result;
+}
+
+}  // namespace
+
+void find_filled_machine(Link* link, int threads) {
+    if (link == nullptr) return;
+    const int here = neighbours_of(*link).count;
     // The first rank's processors count: a launcher may have given others more.
     link->set_fills_machine(here == link->size() && share_text(link, 0, here * threads >= usable_cores() ? "fills" : "") == "fills");
+}
 
+OwnProcessors::OwnProcessors(Link* link, int threads) {
+    if (link == nullptr) return;
+    find_filled_machine(link, threads);
+    const auto [here, place] = neighbours_of(*link);
     for (const char* const variable : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"})
         if (std::getenv(variable) != nullptr) return;
     cpu_set_t all;

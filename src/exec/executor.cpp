@@ -319,6 +319,16 @@ std::unique_ptr<Kernel> Executor::record_range(size_t begin, size_t end) {
 
 bool Executor::start(const StepContext& context) {
     if (link_) link_->put_off().settle(this);
+    try {
+        return start_step(context);
+    } catch (...) {
+        // Who asks for what was put off and will not be done now, learns why.
+        if (!is_settled()) link_->put_off().fail(std::current_exception());
+        throw;
+    }
+}
+
+bool Executor::start_step(const StepContext& context) {
     carrying_ = !carried_.empty() && traffic_mode_ == TrafficMode::Beside && !timing_;
     begin_step();
     const size_t pause = watched_ == kNone ? kernels_.size() : watched_after_ + 1;

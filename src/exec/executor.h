@@ -95,6 +95,7 @@ class Executor : private Pending {
     void run_range(size_t begin, size_t end, const StepContext& context);
     void execute_range(size_t begin, size_t end, const StepContext& context);
     std::unique_ptr<Kernel> record_range(size_t begin, size_t end);
+    bool start_step(const StepContext& context);
     void begin_step();
     void finish_traffic();
     bool finite(SlotId slot) const;

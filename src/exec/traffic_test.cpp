@@ -185,6 +185,65 @@ TEST(TrafficQueue, AFailureHereIsTheCallers) {
     EXPECT_EQ(log.order(), (std::vector<int>{0, 0, 1, 2}));
 }
 
+// The last of a step may go on beside the next one, which does not take it for its own.
+TEST(TrafficQueue, CarriesWorkIntoTheNextStep) {
+    Log log;
+    std::promise<void> go;
+    bool held = true;
+    TrafficQueue queue;
+    queue.add(log.writes(0));
+    queue.add(
+        [&, write = log.writes(1)] {
+            if (held) go.get_future().wait();
+            write();
+        },
+        true);
+    queue.add(log.writes(2), true);
+    queue.start();
+    for (int i = 0; i < 3; ++i) queue.post();
+    queue.carry();  // waits for the first alone
+    EXPECT_EQ(log.order(), std::vector<int>{0});
+    queue.post();
+    go.set_value();
+    queue.wait_before(2);
+    held = false;
+    queue.wait(1);  // behind what was carried
+    EXPECT_EQ(log.order(), (std::vector<int>{0, 1, 2, 0}));
+    queue.post();
+    queue.post();
+    queue.carry();
+    queue.wait_before(3);
+    EXPECT_EQ(log.order(), (std::vector<int>{0, 1, 2, 0, 1, 2}));
+    // A step that ends early: all that was posted is over, and the next begins at the first.
+    queue.post();
+    queue.finish();
+    for (int i = 0; i < 3; ++i) queue.post();
+    queue.finish();
+    EXPECT_EQ(log.order(), (std::vector<int>{0, 1, 2, 0, 1, 2, 0, 0, 1, 2}));
+}
+
+TEST(TrafficQueue, AFailureInWhatWasCarriedReachesTheNextStep) {
+    std::promise<void> go;
+    TrafficQueue queue;
+    queue.add([] {});
+    queue.add(
+        [&] {
+            go.get_future().wait();
+            throw std::runtime_error("the cable is cut");
+        },
+        true);
+    queue.start();
+    queue.post();
+    queue.post();
+    queue.carry();
+    queue.post();
+    go.set_value();
+    EXPECT_EQ(error_of([&] { queue.wait_before(2); }), "the cable is cut");
+    EXPECT_EQ(error_of([&] { queue.wait(1); }), "the cable is cut");
+    EXPECT_EQ(error_of([&] { queue.carry(); }), "the cable is cut");
+    EXPECT_EQ(error_of([&] { queue.finish(); }), "the cable is cut");
+}
+
 TEST(TrafficQueue, TwoDoNotWaitForEachOther) {
     Log log;
     std::promise<void> came;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <deque>
 #include <queue>
 #include <set>
@@ -19,8 +18,8 @@ namespace {
 constexpr double kNever = 1e300;
 constexpr int kSteps = 3;           // where programs carry: from the second to the end of the third nothing of the beginning is left
 constexpr double kNothing = 1e-12;  // seconds: less than this is left over by rounding
-constexpr double kWay =
-    0.5;  // what traffic that gives way keeps of a link, where the other's part is 1: it does so for a limited time only
+// What traffic that gives way keeps of a link, where the other's part is 1: it does so for a limited time only.
+constexpr double kWay = 0.5;
 
 // Something under way on a rank: first a latency that nothing shortens, then work at a rate.
 struct Activity {
@@ -41,6 +40,7 @@ struct Actor {
     size_t next = 0;                  // of the script's walk
     int step = 0;
     std::deque<int> begun;  // collectives that are done when their results are needed
+    bool doing = false;     // the first of them
     std::vector<char> done;
     Activity compute;
     std::array<std::deque<int>, kQueues> posted;
@@ -256,24 +256,23 @@ class Simulator {
         while (!actor.compute.active() && actor.next < walk.size()) {
             const int at = walk[actor.next];
             if (at == kNone) {
-                post_begun(index, actor.begun.size());
-                if (!done(actor, actor.step, actor.script->staying)) return block(actor);
+                if (!do_begun(index, actor.begun.size()) || !done(actor, actor.step, actor.script->staying)) return block(actor);
                 unblock(actor);
                 end_step(actor);
                 continue;
             }
             const Instruction& in = instruction(actor, at);
-            if (!actor.begun.empty()) post_needed(index, at);
+            const bool collective = does_collectives_ && std::holds_alternative<Collective>(in.action);
+            const bool exchange = is_traffic(in.action) && !collective;
+            if (!do_begun(index, exchange ? actor.begun.size() : needed(actor, in.waits))) return block(actor);
             if (!done(actor, step_of(actor, at), in.waits)) return block(actor);
             unblock(actor);
             if (is_traffic(in.action)) {
                 ++actor.next;
-                if (does_collectives_ && std::holds_alternative<Collective>(in.action)) {
+                if (collective)
                     actor.begun.push_back(at);
-                    continue;
-                }
-                post_begun(index, actor.begun.size());
-                post(index, at);
+                else
+                    post(index, at);
                 continue;
             }
             actor.compute = {.instruction = at, .work = seconds(actor, at), .began = now_};
@@ -285,20 +284,23 @@ class Simulator {
         actor.posted[q].push_back(at);
         if (actor.posted[q].size() == 1) arrive(index, q);
     }
-    void post_begun(int index, size_t number) {
-        auto& begun = actors_[static_cast<size_t>(index)].begun;
-        for (; number > 0; --number) {
-            const int at = begun.front();
-            begun.pop_front();
-            post(index, at);
-        }
-    }
-    // What the next instruction waits for, and all that has begun before.
-    void post_needed(int index, int next) {
-        const Actor& actor = actors_[static_cast<size_t>(index)];
-        const std::vector<int>& waits = instruction(actor, next).waits;
+    // Of the collectives that have begun: as many as go before what the next instruction waits for, and with it.
+    static size_t needed(const Actor& actor, const std::vector<int>& waits) {
         for (size_t number = actor.begun.size(); number > 0; --number)
-            if (std::find(waits.begin(), waits.end(), actor.begun[number - 1]) != waits.end()) return post_begun(index, number);
+            if (std::find(waits.begin(), waits.end(), actor.begun[number - 1]) != waits.end()) return number;
+        return 0;
+    }
+    // One after the other, on the thread that walks through the program; false while one is under way.
+    bool do_begun(int index, size_t number) {
+        Actor& actor = actors_[static_cast<size_t>(index)];
+        for (; number > 0; --number) {
+            const int at = actor.begun.front();
+            if (!actor.doing) post(index, at);
+            actor.doing = !actor.done[static_cast<size_t>(at)];
+            if (actor.doing) return false;
+            actor.begun.pop_front();
+        }
+        return true;
     }
     void end_step(Actor& actor) const {
         ++actor.next;

@@ -27,8 +27,8 @@ struct SimulateOptions {
     double noise = 0;                 // standard deviation of every computation's time, relative
     uint64_t seed = 1;                // of the noise
     std::map<Rank, double> slowdown;  // stragglers: 1.5 computes half as long again
-    bool timeline =
-        false;  // keep every event of the first rank of each class, of a step by itself, which carries nothing: measured timelines are of such
+    // Keep every event of the first rank of each class, of a step by itself, which carries nothing: measured timelines are of such.
+    bool timeline = false;
 };
 
 struct ClassResult {

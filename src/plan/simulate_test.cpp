@@ -110,11 +110,25 @@ struct Bench {
                                               .order = static_cast<int64_t>(c.program.instructions.size())});
         return static_cast<int>(classes[0].program.instructions.size()) - 1;
     }
+    // A message each way.
+    int add_exchange() {
+        for (RankClass& c : classes) {
+            const std::vector<Exchange::Peer> other{{1 - c.program.rank, 1'000'000}};
+            c.program.instructions.push_back({.action = Exchange{other, other},
+                                              .inputs = {2},
+                                              .outputs = {2},
+                                              .queue = Queue::Activation,
+                                              .order = static_cast<int64_t>(c.program.instructions.size())});
+        }
+        const Program& program = classes[0].program;
+        exchange = CostModel(machine, {.ranks = 2}).traffic(program, program.instructions.back()).seconds();
+        return static_cast<int>(program.instructions.size()) - 1;
+    }
     double run(const SimulateOptions& options = {}) const { return simulate(classes, machine, options).step_seconds; }
 
     Machine machine = machine_preset("cpu10g");
     std::vector<RankClass> classes;
-    double compute, traffic, latency;
+    double compute, traffic, latency, exchange = 0;
 };
 
 TEST(Simulate, APipelineOfCollectivesTakesItsFirstStageAndItsSlowestOnes) {
@@ -141,6 +155,29 @@ TEST(Simulate, TrafficOfRanksThatFillAMachineIsWork) {
     for (RankClass& c : bench.classes)
         for (const int i : {last, last + 1}) c.program.instructions[static_cast<size_t>(i)].due = 0;  // nor is anything carried
     EXPECT_NEAR(bench.run(), 6 * bench.compute + 5 * bench.traffic, 1e-9);
+}
+
+// One after the other, whatever their queues; those that have begun go before messages, which then have the computation to hide behind.
+TEST(Simulate, RanksThatFillAMachineDoTheirCollectivesInOrder) {
+    Bench sums(0, 1);
+    sums.add_sum(Queue::Gradient);
+    sums.add_copy({sums.add_sum(Queue::Activation)});
+    EXPECT_NEAR(sums.run(), 2 * sums.traffic + sums.compute, 1e-9);
+
+    Bench messages(0, 1);
+    messages.add_copy();
+    messages.add_sum(Queue::Gradient);
+    const int exchange = messages.add_exchange();
+    messages.add_copy();
+    messages.add_copy({exchange});
+    EXPECT_GT(messages.exchange, 0);
+    EXPECT_NEAR(messages.run(), 2 * messages.compute + messages.traffic + std::max(messages.compute, messages.exchange), 1e-9);
+
+    // What is needed waits behind messages of its queue.
+    Bench behind(0, 1);
+    behind.add_exchange();
+    behind.add_copy({behind.add_sum(Queue::Activation)});
+    EXPECT_NEAR(behind.run(), behind.exchange + behind.traffic + behind.compute, 1e-9);
 }
 
 TEST(Simulate, WhatWaitsForTrafficDoesNotOverlapIt) {

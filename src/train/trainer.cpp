@@ -2,20 +2,20 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "base/json.h"
 #include "data/open_dataset.h"
-#include "data/prefetch.h"
 #include "exec/energy.h"
 #include "exec/session.h"
 #include "onnx/model_source.h"
+#include "train/batch_reader.h"
 #include "train/feed.h"
 #include "train/fields.h"
 #include "train/metrics.h"
 #include "train/run_directory.h"
 #include "train/run_record.h"
 #include "train/step_tracer.h"
+#include "train/tally.h"
 #include "train/task.h"
 #include "train/team.h"
 #include "train/weights.h"
@@ -35,27 +35,6 @@ SessionOptions with_costs(SessionOptions options, const std::shared_ptr<const Co
     return options;
 }
 
-// Samples and seconds of training, for rates.
-struct Tally {
-    double samples = 0, seconds = 0, waited = 0;
-    int64_t bytes = 0;
-    double joules = 0;
-    double watts() const { return seconds > 0 ? joules / seconds : 0; }
-    double rate() const { return seconds > 0 ? samples / seconds : 0; }
-    void add(double more_samples, double more_seconds, double more_waited) {
-        samples += more_samples;
-        seconds += more_seconds;
-        waited += more_waited;
-    }
-    // Forgets what lies much longer back than `span` seconds.
-    void fade(double elapsed, double span) {
-        const double factor = std::exp(-elapsed / span);
-        samples *= factor;
-        seconds *= factor;
-        waited *= factor;
-    }
-};
-
 class Trainer {
   public:
     Trainer(const TrainConfig& config, const TrainOptions& options, TrainObserver& observer);
@@ -68,13 +47,13 @@ class Trainer {
     void record_run();
     void announce();
     BatchProgram& program_for(int64_t samples) { return samples == full_->samples() ? *full_ : *last_; }
-    const Batch& next_batch(Prefetcher& batches);
-    void send_ahead(Prefetcher& batches);
-    double step(const Batch& batch, double rate, TraceLog* log, Prefetcher& batches);
+    double step(const Batch& batch, double rate, TraceLog* log, BatchReader& batches);
     TraceEvent host_event(const char* what) const {
         return {.what = what, .phase = "data", .queue = static_cast<int>(Queue::Host), .step = progress_.step};
     }
     void after_step(double loss, double rate);
+    bool checkpoint_is_due() const;
+    bool is_looked_at() const;
     void write(const Json& line);
     void log_window(double rate);
     void count_energy();
@@ -116,8 +95,6 @@ class Trainer {
     std::vector<Unfollowed> unfollowed_;
     Session session_;
     std::unique_ptr<BatchProgram> full_, last_;
-    const Batch* ahead_ = nullptr;  // read and sent while the step before it ran
-    std::exception_ptr ahead_error_;
     std::optional<Evaluator> evaluator_;
     EnergyCount energy_;
     Tally in_run_, in_epoch_, in_window_, lately_;
@@ -237,21 +214,20 @@ TrainResult Trainer::run() {
     PrefetchOptions reading{
         .type = full_->input_type(), .workers = data_workers(config_), .start = start, .end_epoch = config_.epochs, .full = full_->part()};
     if (last_) reading.last = last_->part();
-    Prefetcher batches(*task_.train, order_, reading);
-    std::vector<std::unique_ptr<PageLock>> locks;
-    for (const std::span<std::byte> memory : batches.memory()) locks.push_back(session_.backend().lock_pages(memory));
+    BatchReader batches(*task_.train, order_, reading, session_.backend());
     energy_.take();  // what was used before the first step is no part of any
     while (progress_.epoch < config_.epochs) {
         while (progress_.batch < order_.batches()) {
             if (stopping()) return stopped();
             const auto begin = Clock::now();
             const double waited_before = batches.waited_seconds();
-            const Batch& batch = next_batch(batches);
+            const Batch& batch = batches.next({progress_.epoch, progress_.batch});
             const int64_t count = batch.count, bytes = batch.bytes;  // its memory may be another batch's when the step is over
             if (options_.tensors && in_run_.samples == 0) observer_.on_examples(batch, task_.train->info());
             TraceLog* const log = tracer_ ? tracer_->log_for(progress_.step) : nullptr;
             if (log) log->add(host_event("wait for data"), begin, Clock::now());
             const double rate = lr(progress_.step), loss = step(batch, rate, log, batches);
+            if (is_looked_at()) session_.state().settle();  // what is put off of these steps counts to their time
             const double elapsed = seconds_since(begin), waited = batches.waited_seconds() - waited_before;
             lately_.fade(elapsed, kLately);
             for (Tally* tally : {&in_run_, &in_epoch_, &in_window_, &lately_}) tally->add(static_cast<double>(count), elapsed, waited);
@@ -264,26 +240,8 @@ TrainResult Trainer::run() {
     return result(false);
 }
 
-const Batch& Trainer::next_batch(Prefetcher& batches) {
-    if (ahead_error_) std::rethrow_exception(ahead_error_);
-    const Batch* batch = ahead_ ? std::exchange(ahead_, nullptr) : batches.next();
-    CONVOY_CHECK(batch && batch->position == (BatchPosition{progress_.epoch, progress_.batch}), "step {} got another batch",
-                 progress_.step);
-    return *batch;
-}
-
-// While a device computes, the batch of the next step goes there. What is wrong with it is said when its turn comes.
-void Trainer::send_ahead(Prefetcher& batches) {
-    try {
-        ahead_ = batches.next();
-        if (ahead_) program_for(ahead_->count).send(*ahead_);
-    } catch (...) {
-        ahead_error_ = std::current_exception();
-    }
-}
-
 // One update; returns the loss before it. Allocates nothing, unless it is traced.
-double Trainer::step(const Batch& batch, double rate, TraceLog* log, Prefetcher& batches) {
+double Trainer::step(const Batch& batch, double rate, TraceLog* log, BatchReader& batches) {
     BatchProgram& program = program_for(batch.count);
     const int64_t count = batch.count;
     const StepContext context{.seed = config_.seed, .step = static_cast<uint32_t>(progress_.step)};
@@ -291,7 +249,7 @@ double Trainer::step(const Batch& batch, double rate, TraceLog* log, Prefetcher&
     program.set(batch);
     program.set_hyper(rate, progress_.step + 1);
     if (log) log->add(host_event("copy the batch in"), begin, Clock::now());
-    const auto ahead = [&] { send_ahead(batches); };
+    const auto ahead = [&] { batches.send_ahead([&](const Batch& later) { program_for(later.count).send(later); }); };
     if (!(log ? program.run_traced(context, *log) : program.run(context, ahead))) fail_non_finite(program, context);
     const double loss = program.loss(), correct = program.correct().value_or(0);
     for (MetricSums* sums : {&progress_.in_epoch, &progress_.in_window}) {
@@ -319,6 +277,11 @@ std::string Trainer::last_checkpoint_text() const {
     return fmt::format(". The last checkpoint, {} (step {}), is intact", saved_path_.string(), saved_->step);
 }
 
+bool Trainer::checkpoint_is_due() const { return config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0; }
+
+// Whether the state is read before the next step.
+bool Trainer::is_looked_at() const { return checkpoint_is_due() || progress_.batch == order_.batches(); }
+
 void Trainer::after_step(double loss, double rate) {
     const MetricSums& epoch = progress_.in_epoch;
     observer_.on_step({.step = progress_.step,
@@ -337,8 +300,7 @@ void Trainer::after_step(double loss, double rate) {
     show_trace();
     if (config_.log_every > 0 && progress_.step % config_.log_every == 0) log_window(rate);
     // At the end of an epoch the checkpoint follows the validation.
-    const bool due = config_.checkpoint_every > 0 && progress_.step % config_.checkpoint_every == 0;
-    if (!due || progress_.batch == order_.batches()) return;
+    if (!checkpoint_is_due() || progress_.batch == order_.batches()) return;
     count_energy();
     save();
     energy_.take();
