@@ -34,15 +34,18 @@ std::string overwritten_too_soon(const Program& program) {
     over.fill(kNone);
     std::map<int, std::vector<int>> readers;  // of each state: traffic
     for (int i = 0; i < static_cast<int>(program.instructions.size()); ++i) {
-        if (program.instructions[static_cast<size_t>(i)].due != kNone)
-            continue;  // it runs in the next step, when all traffic that is not carried is over
         const auto queue_of = [&](int at) { return program.instructions[static_cast<size_t>(at)].queue; };
+        const auto is_carried = [&](int at) { return program.instructions[static_cast<size_t>(at)].due != kNone; };
         const Instruction& in = program.instructions[static_cast<size_t>(i)];
-        for (const int w : in.waits) over[static_cast<size_t>(queue_of(w))] = std::max(over[static_cast<size_t>(queue_of(w))], w);
+        // What is carried runs in the next step, when all traffic that is not carried is over: nobody after it in this step has waited for what it waits for.
+        std::array<int, kQueues> known = over;
+        for (const int w : in.waits) known[static_cast<size_t>(queue_of(w))] = std::max(known[static_cast<size_t>(queue_of(w))], w);
+        if (!is_carried(i)) over = known;
         for (const SlotId id : in.outputs) {
             if (program.slot(id).state == kNone) continue;
             for (const int t : readers[program.slot(id).state])
-                if (queue_of(t) != in.queue && over[static_cast<size_t>(queue_of(t))] < t) return in.layer;
+                if (queue_of(t) != in.queue && known[static_cast<size_t>(queue_of(t))] < t && (!is_carried(i) || is_carried(t)))
+                    return in.layer;
         }
         for (const SlotId id : in.inputs)
             if (is_traffic(in.action) && program.slot(id).state != kNone) readers[program.slot(id).state].push_back(i);
