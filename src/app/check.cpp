@@ -89,8 +89,8 @@ int check_command(const CheckArguments& arguments, Ranks& ranks) {
     ranks.run(choice.ranks, [&](Link* link) {
         PlanCheckOptions mine = options;
         mine.session.link = link;
-        find_filled_machine(
-            link, mine.session.threads);  // as training does; nobody keeps to processors, because one rank computes what one process would
+        // As training does, but nobody keeps to processors of its own, because the first rank computes what one process would.
+        find_filled_machine(link, mine.session.threads);
         if (arguments.tuning.tune) mine.session.costs = tune_here(graph, mine.session).costs;
         PlanCheck result = check_plan(graph, mine);
         if (!link || link->rank() == 0 || !ranks.leads()) check = std::move(result);

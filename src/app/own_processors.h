@@ -11,8 +11,8 @@
 
 namespace convoy {
 
-// Tells the link whether its ranks, with so many threads each, fill the one machine that they are on. Collective; does nothing without a link. Whatever runs the steps of a
-// plan says this first, so that all of it runs them in the same way.
+// Tells the link whether its ranks, with so many threads each, fill the one machine that they are on. Collective; does nothing without a link. All
+// commands that run training steps call it first, so that they run them in the same way.
 void find_filled_machine(Link* link, int threads);
 
 // Gives this rank's thread processors of its own, as long as it lives.

@@ -22,7 +22,7 @@
 
 namespace convoy {
 
-// No lane of traffic waits for another to end (a transport may let some go before others, for a limited time). One thread of a rank uses a lane at a time. Late is for gradients that are needed late in the next step; Service
+// Lanes of traffic never wait for each other. One thread of a rank uses a lane at a time. Late is for gradients that are needed late in the next step; Service
 // for what is no part of a step: metrics, checkpoints, measurements.
 enum class Lane : uint8_t { Activation, Gradient, Late, Service };
 constexpr int kLanes = 4;

@@ -206,5 +206,36 @@ TEST(Carry, EndsWithARankThatFails) {
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
+// Who looks at the state after a step has failed, with updates of the one before it still to be done, hears what went wrong.
+TEST(Carry, WhatIsNotDoneSaysWhy) {
+    const Case c{"sample:2"};
+    ThreadWorld world(2);
+    std::string why;
+    EXPECT_THROW(run_ranks(world,
+                           [&](Transport& transport) {
+                               const Graph graph = training_of(c, 12);
+                               Link link(transport, std::chrono::seconds(60));
+                               Session session(options_of(c, graph, link));
+                               const auto train = [&] {
+                                   const auto executor = session.load(graph);
+                                   for (int s = 0;; ++s) {
+                                       feed(*executor, graph, s);
+                                       executor->run({3, static_cast<uint32_t>(s)});
+                                       if (transport.rank() == 0) transport.fail_all("the cable is cut");
+                                   }
+                               };
+                               if (transport.rank() == 1) return train();
+                               EXPECT_THROW(train(), Error);
+                               try {
+                                   session.state().settle();
+                               } catch (const Error& e) {
+                                   why = e.what();
+                               }
+                           }),
+                 Error);
+    // Where the traffic was over in time nothing is left to be done.
+    EXPECT_TRUE(why.empty() || why.find("the cable is cut") != std::string::npos) << why;
+}
+
 }  // namespace
 }  // namespace convoy

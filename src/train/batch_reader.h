@@ -14,7 +14,7 @@ namespace convoy {
 
 class BatchReader {
   public:
-    // All three must outlive it.
+    // Dataset, order and backend must outlive it.
     BatchReader(const Dataset& dataset, const BatchOrder& order, const PrefetchOptions& reading, Backend& backend);
 
     // The next batch, which is the one at this position. Its memory may be another batch's after the next call of either function.

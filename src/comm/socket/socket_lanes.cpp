@@ -11,9 +11,6 @@ namespace {
 constexpr std::chrono::milliseconds kLookAgain{1};    // where a lane gives way
 constexpr std::chrono::milliseconds kLongestWay{20};  // that a message gives to others
 
-// Somebody waits for an activation, and for what ranks agree on between steps, and both are short: they do not go behind the gradients that the system has been given already.
-bool is_urgent(Lane lane) { return lane == Lane::Activation || lane == Lane::Service; }
-
 // NOLINTNEXTLINE(performance-no-int-to-ptr): what a handle means is the transport's own affair
 SocketMessage& message_of(const Request& request) { return *reinterpret_cast<SocketMessage*>(request.handle); }
 
@@ -21,6 +18,7 @@ SocketMessage& message_of(const Request& request) { return *reinterpret_cast<Soc
 
 std::string gone_text(Rank rank) { return fmt::format("rank {} is gone: its process has ended or cannot be reached", rank); }
 
+// Somebody waits for an activation, and it is short: it does not go behind the gradients that the system has been given already.
 SocketLanes::SocketLanes(Rank rank, std::vector<std::vector<Socket>>& sockets) : rank_(rank), lanes_(static_cast<size_t>(kLanes)) {
     for (Rank peer = 0; peer < static_cast<Rank>(sockets.size()); ++peer) {
         for (int lane = 0; lane < kLanes; ++lane) {
@@ -29,7 +27,7 @@ SocketLanes::SocketLanes(Rank rank, std::vector<std::vector<Socket>>& sockets) :
                 auto [in, out] = connected_pair();
                 list.emplace_back(std::move(in), std::move(out));
             } else {
-                if (is_urgent(static_cast<Lane>(lane))) make_urgent(sockets[static_cast<size_t>(peer)][static_cast<size_t>(lane)]);
+                if (static_cast<Lane>(lane) == Lane::Activation) make_urgent(sockets[static_cast<size_t>(peer)][static_cast<size_t>(lane)]);
                 list.emplace_back(std::move(sockets[static_cast<size_t>(peer)][static_cast<size_t>(lane)]));
             }
         }
