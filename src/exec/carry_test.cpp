@@ -95,7 +95,7 @@ void run_rank(const Case& c, Transport& transport, bool carry, Log& log) {
         if (carry) return executor;
         Program program = executor->program();
         for (Instruction& in : program.instructions) in.due = kNone;  // as it is otherwise: the sums of its buckets are the same
-        return std::make_unique<Executor>(std::move(program), session.backend(), session.state(), &link);
+        return std::make_unique<Executor>(std::move(program), Site{session.backend(), session.state(), &link});
     };
     auto executor = load(graph);
     const auto rest = load(rest_graph), evaluation = load(seen);

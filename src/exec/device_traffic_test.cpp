@@ -180,7 +180,7 @@ Seen run_rank(Transport& transport, const Graph& graph, const Plan& plan, const 
     State state(backend, &link);
     Program program = compile(graph, plan, backend.target(), {.dtype = DType::f64, .rank = transport.rank()});
     state.bind(program, 5);
-    Executor executor(std::move(program), backend, state, &link);
+    Executor executor(std::move(program), {backend, state, &link});
     executor.set_traffic_mode(mode);
     if (watched)
         for (const auto& [name, slot] : executor.program().outputs)

@@ -10,34 +10,36 @@
 
 namespace convoy {
 
-Executor::Executor(Program program, Backend& backend, const State& state, Link* link)
+Executor::Executor(Program program, const Site& site)
     : program_(std::move(program)),
-      backend_(backend),
-      state_(state),
-      link_(link),
-      arena_(backend.allocate(program_.memory.arena_bytes)),
+      backend_(site.backend),
+      state_(site.state),
+      link_(site.link),
+      arena_(site.memory ? site.memory : backend_.allocate(program_.memory.arena_bytes)),
       place_(program_.instructions.size()),
       traffic_(program_.instructions.size()),
-      does_collectives_(link && link->fills_machine() && backend.on_host()),
+      does_collectives_(link_ && link_->fills_machine() && backend_.on_host()),
       spans_(program_.instructions.size()) {
-    if (const auto device = backend.endpoint(); link && device) {
-        devices_ = link->device_traffic(*device);
+    CONVOY_CHECK(arena_->bytes() >= program_.memory.arena_bytes, "{} bytes of memory for a program that needs {}", arena_->bytes(),
+                 program_.memory.arena_bytes);
+    if (const auto device = backend_.endpoint(); link_ && device) {
+        devices_ = link_->device_traffic(*device);
         stream_ = device->stream;
     }
-    if (link) {
-        link->put_off().settle();
-        open_groups(program_, *link, devices_);
+    if (link_) {
+        link_->put_off().settle();
+        open_groups(program_, *link_, devices_);
     }
     for (size_t i = 0; i < program_.instructions.size(); ++i) {
         const Instruction& instruction = program_.instructions[i];
         kernels_.push_back(is_traffic(instruction.action) ? nullptr : prepare(instruction));
         if (kernels_.back()) continue;
-        CONVOY_CHECK(link, "{} of \"{}\" needs a link to other ranks", text_of(instruction), instruction.layer);
-        prepare_traffic(i, *link);
+        CONVOY_CHECK(link_, "{} of \"{}\" needs a link to other ranks", text_of(instruction), instruction.layer);
+        prepare_traffic(i, *link_);
     }
     const bool queued = std::any_of(queues_.begin(), queues_.end(), [](const TrafficQueue& q) { return q.size() > 0; });
-    may_record_ = !backend.on_host() && !queued;
-    if (queued && backend.on_host() && !does_collectives_) find_carried();
+    may_record_ = !backend_.on_host() && !queued;
+    if (queued && backend_.on_host() && !does_collectives_) find_carried();
     begun_.reserve(kernels_.size());
     for (TrafficQueue& q : queues_) q.start();
 }
@@ -117,6 +119,7 @@ void Executor::set_input(SlotId slot, const Tensor& tensor) {
     const TensorDesc& desc = program_.slot(slot).desc;
     CONVOY_CHECK(tensor.shape() == desc.shape && tensor.dtype() == desc.dtype, "input \"{}\" is {} {}, got {} {}", program_.slot(slot).name,
                  to_string(desc.shape), name_of(desc.dtype), to_string(tensor.shape()), name_of(tensor.dtype()));
+    if (link_) link_->put_off().settle(this);  // another executor's, perhaps of the same memory
     backend_.upload(tensor, operand(slot));
 }
 

@@ -1,4 +1,4 @@
-// Runs a program: owns its arena, binds its kernels once, and then executes step after step without allocating or looking anything up.
+// Runs a program: binds its kernels to memory once, and then executes step after step without allocating or looking anything up.
 #pragma once
 
 #include <array>
@@ -20,11 +20,19 @@ namespace convoy {
 // the computation alone takes.
 enum class TrafficMode : uint8_t { Beside, Serial, None };
 
+// Where a program runs. All of it must outlive the executor; the state must have been bound to the program.
+struct Site {
+    Backend& backend;
+    const State& state;
+    Link* link = nullptr;                      // to the other ranks, where the program has traffic
+    std::shared_ptr<Memory> memory = nullptr;  // for its steps, as large as its arena or larger; none: memory of its own
+};
+
 class Executor : private Pending {
   public:
-    // Binds the program to the backend and to the state, which must have been bound to the program and must outlive the executor. A program with
-    // traffic needs a link; making the executor is then collective over the ranks.
-    Executor(Program program, Backend& backend, const State& state, Link* link = nullptr);
+    // With a link, making an executor is collective over the ranks. Executors may have one memory when they run in turns: what one of them holds there, inputs and
+    // results, is gone when another gets an input or runs.
+    Executor(Program program, const Site& site);
     // Finishes its last step, unless an exception is on its way.
     ~Executor() override;
 
@@ -61,9 +69,6 @@ class Executor : private Pending {
     // or the result of an instruction, whose number goes to `where` (-1: before the first). Nothing when all are finite. With a link all ranks
     // must ask at the same time; each speaks of its own part.
     std::optional<std::string> find_non_finite(const StepContext& context, int* where = nullptr);
-
-    // Memory held for the arena, as allocated.
-    int64_t arena_bytes() const { return arena_->bytes(); }
 
   private:
     using Clock = TraceLog::Clock;
@@ -104,7 +109,7 @@ class Executor : private Pending {
     Backend& backend_;
     const State& state_;
     Link* link_;
-    std::unique_ptr<Memory> arena_;
+    std::shared_ptr<Memory> arena_;
     std::vector<std::unique_ptr<Kernel>> kernels_;  // of each instruction; none for traffic
     std::vector<size_t> place_;                     // of each traffic instruction: how many of its queue are done with it
     // Instead of queues, where devices reach each other by themselves: traffic is started in the order of the program, by the thread that starts

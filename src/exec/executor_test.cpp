@@ -237,12 +237,56 @@ TEST(Memory, NothingIsOverwrittenWhileItIsNeeded) {
     for (const auto& [name, slot] : p.outputs) expect_intact(slot);
 }
 
+// What a step leaves in its memory another program may overwrite, and what it reads there it must have been given since.
+TEST(Memory, ProgramsOfASessionTakeTurns) {
+    const auto training = [](int64_t batch) { return training_graph(make_model("lenet5", {.batch = batch}), {.rule = {.rule = Rule::Momentum}}); };
+    const std::vector<Graph> graphs{training(8), training(3), evaluation_graph(make_model("lenet5", {.batch = 5, .mode = Mode::Evaluation}))};
+    const auto losses = [&](bool shared) {
+        Session session({.dtype = DType::f64, .reuse_memory = shared});
+        std::vector<std::unique_ptr<Executor>> executors;
+        int64_t all = 0, most = 0;
+        for (const Graph& graph : graphs) {
+            executors.push_back(session.load(graph));
+            const int64_t bytes = executors.back()->program().memory.arena_bytes;
+            all += bytes;
+            most = std::max(most, bytes);
+        }
+        EXPECT_LT(session.step_bytes(), (shared ? most : all) + 4096 * 3);
+        EXPECT_GE(session.step_bytes(), shared ? most : all);
+        std::vector<double> seen;
+        for (uint32_t turn = 0; turn < 9; ++turn) {
+            Executor& executor = *executors[turn % 3];
+            for (const auto& [name, v] : graphs[turn % 3].inputs())
+                executor.set_input(executor.program().input(name), feed_for(graphs[turn % 3], v, name, DType::f64, 10));
+            EXPECT_TRUE(executor.run({3, turn}));
+            seen.push_back(element(executor.read(executor.program().output("loss")), 0));
+        }
+        return seen;
+    };
+    EXPECT_EQ(losses(true), losses(false));
+}
+
+// A program that is larger than those before it gets memory of its own, which later ones share; the smaller one's goes with the last that runs there.
+TEST(Memory, ALargerProgramBringsItsOwn) {
+    Session session({.dtype = DType::f32});
+    const auto evaluation = [](int64_t batch) { return evaluation_graph(make_model("lenet5", {.batch = batch, .mode = Mode::Evaluation})); };
+    auto small = session.load(evaluation(2));
+    const int64_t first = session.step_bytes();
+    auto large = session.load(evaluation(16));
+    const int64_t both = session.step_bytes(), largest = both - first;
+    EXPECT_GE(largest, large->program().memory.arena_bytes);
+    const auto middle = session.load(evaluation(8));
+    EXPECT_EQ(session.step_bytes(), both);
+    small.reset();
+    EXPECT_EQ(session.step_bytes(), largest);
+}
+
 TEST(Memory, PlannedIsAllocatedAndReused) {
     Session session({.dtype = DType::f32});
     const Program resnet = session.compile(training_graph(make_model("resnet18", {.batch = 8}), {.rule = {.rule = Rule::Momentum}}));
     EXPECT_LE(static_cast<double>(resnet.memory.arena_bytes), 0.6 * static_cast<double>(resnet.memory.unshared_bytes));
     const auto executor = session.load(training_graph(make_model("lenet5", {.batch = 8}), {.rule = {.rule = Rule::Adam}}));
-    EXPECT_EQ(executor->arena_bytes(), executor->program().memory.arena_bytes);
+    EXPECT_EQ(session.step_bytes(), executor->program().memory.arena_bytes);
     EXPECT_EQ(session.state().bytes(), executor->program().memory.state_bytes);
 }
 

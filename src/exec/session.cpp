@@ -45,13 +45,13 @@ void Session::require_room(const Program& program) const {
     for (const StateBinding& binding : program.states)
         if (!state_.contains(binding.spec.name)) states += binding.bytes;
     const DeviceMemoryUse use = device->memory_use();
-    const int64_t available = use.total - use.in_use, needed = states + program.memory.arena_bytes;
+    const int64_t step = has_room(program) ? 0 : program.memory.arena_bytes, available = use.total - use.in_use, needed = states + step;
     const auto gb = [](int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
     require(needed <= available,
             "the GPU has {:.2f} GB free, but {:.2f} GB are needed, {:.2f} GB for a step and {:.2f} GB for parameters and what belongs to "
             "them: {:.2f} GB "
             "too little. A smaller batch or more micro-batches need less",
-            gb(available), gb(needed), gb(program.memory.arena_bytes), gb(states), gb(needed - available));
+            gb(available), gb(needed), gb(step), gb(states), gb(needed - available));
 }
 
 std::unique_ptr<Executor> Session::load(const Graph& graph) {
@@ -59,7 +59,24 @@ std::unique_ptr<Executor> Session::load(const Graph& graph) {
     require_room(program);
     if (!first_) first_ = std::make_unique<Program>(program);
     state_.bind(program, options_.seed);
-    return std::make_unique<Executor>(std::move(program), *backend_, state_, options_.link);
+    auto memory = memory_for(program);
+    return std::make_unique<Executor>(std::move(program), Site{*backend_, state_, options_.link, std::move(memory)});
+}
+
+std::shared_ptr<Memory> Session::memory_for(const Program& program) {
+    if (!options_.reuse_memory || !has_room(program)) {
+        memory_ = nullptr;  // unless a program runs there
+        memory_ = backend_->allocate(program.memory.arena_bytes);
+        held_.push_back(memory_);
+    }
+    return memory_;
+}
+
+int64_t Session::step_bytes() const {
+    int64_t bytes = 0;
+    for (const auto& held : held_)
+        if (const auto memory = held.lock()) bytes += memory->bytes();
+    return bytes;
 }
 
 }  // namespace convoy

@@ -1,9 +1,10 @@
 // A backend with a state, and the programs compiled for it: what a command works with. The first program compiled decides how states lie in
-// memory; later ones take them as they are.
+// memory; later ones take them as they are. Programs run in turns, in one memory: training, the last batch and evaluation need as much as the largest of them.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "exec/executor.h"
 #include "program/compile.h"
@@ -20,7 +21,7 @@ struct SessionOptions {
     Link* link = nullptr;                // to the other ranks of the plan; must outlive the session
     Limits limits = {};                  // what programs may use of the backend
     std::shared_ptr<const Costs> costs;  // what they are compiled with; none: the backend's estimates
-    bool reuse_memory = true;            // off: every result of a step can still be read after it
+    bool reuse_memory = true;            // off: every result of a step can still be read after it, and after those of other programs
 };
 
 class Session {
@@ -33,16 +34,23 @@ class Session {
 
     // Compiles without binding: for reports.
     Program compile(const Graph& graph) const;
-    // Compiles, binds the state (new tensors get their first values) and prepares the kernels.
+    // Compiles, binds the state (new tensors get their first values) and prepares the kernels. The largest program is best loaded first: another's memory may be
+    // too small for it.
     std::unique_ptr<Executor> load(const Graph& graph);
+    // Memory held for steps, as allocated.
+    int64_t step_bytes() const;
 
   private:
     void require_room(const Program& program) const;
+    bool has_room(const Program& program) const { return memory_ && memory_->bytes() >= program.memory.arena_bytes; }
+    std::shared_ptr<Memory> memory_for(const Program& program);
 
     SessionOptions options_;
     std::unique_ptr<Backend> backend_;
     State state_;
     std::unique_ptr<Program> first_;
+    std::shared_ptr<Memory> memory_;             // the largest so far
+    std::vector<std::weak_ptr<Memory>> held_;  // all there were
 };
 
 }  // namespace convoy

@@ -79,8 +79,6 @@ std::optional<EvalResult> Evaluator::run(const std::atomic<bool>* stop) {
     return result;
 }
 
-int64_t Evaluator::arena_bytes() const { return full_->executor().arena_bytes() + (last_ ? last_->executor().arena_bytes() : 0); }
-
 EvalResult evaluate(const TrainConfig& given, const std::filesystem::path& weights, const EvalOptions& options) {
     const Task task = open_task(given, options.split == Split::Train ? Splits::TrainOnly : Splits::TestOnly);
     const TrainConfig& config = task.config;

@@ -31,8 +31,6 @@ class Evaluator {
 
     // In the dataset's order. Nothing when `stop` was set meanwhile, on any rank. NonFiniteError when a loss was not finite.
     std::optional<EvalResult> run(const std::atomic<bool>* stop = nullptr);
-    // Of both programs.
-    int64_t arena_bytes() const;
 
   private:
     Session& session_;

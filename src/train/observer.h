@@ -20,7 +20,7 @@ struct TrainStart {
     int64_t train_samples = 0, test_samples = 0;
     int64_t steps_per_epoch = 0, total_steps = 0;
     int64_t parameters = 0;                         // learned numbers
-    int64_t arena_bytes = 0, state_bytes = 0;       // of all programs; of the state; of this rank
+    int64_t arena_bytes = 0, state_bytes = 0;       // for steps; of the state; of this rank
     int64_t first_step = 0;                         // steps done before: 0, or where a resumed run goes on
     std::vector<Unfollowed> unfollowed;             // layers that could not follow the plan
     std::string data;                               // what was found: the kind, the classes, a sample

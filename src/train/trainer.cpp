@@ -95,6 +95,7 @@ class Trainer {
     std::vector<Unfollowed> unfollowed_;
     Session session_;
     std::unique_ptr<BatchProgram> full_, last_;
+    const BatchProgram* ran_ = nullptr;  // the last step; its results are there until another program runs
     std::optional<Evaluator> evaluator_;
     EnergyCount energy_;
     Tally in_run_, in_epoch_, in_window_, lately_;
@@ -192,7 +193,7 @@ void Trainer::announce() {
                      .test_samples = task_.test->size(),
                      .steps_per_epoch = span_.steps_per_epoch,
                      .total_steps = span_.total_steps,
-                     .arena_bytes = full_->executor().arena_bytes() + (last_ ? last_->executor().arena_bytes() : 0),
+                     .arena_bytes = session_.step_bytes(),
                      .state_bytes = session_.state().bytes(),
                      .first_step = progress_.step,
                      .unfollowed = unfollowed_,
@@ -201,7 +202,6 @@ void Trainer::announce() {
                      .train_transforms = task_.train->info().transforms,
                      .test_transforms = task_.test->info().transforms,
                      .data_workers = data_workers(config_)};
-    if (evaluator_) start.arena_bytes += evaluator_->arena_bytes();
     for (const StateSpec& spec : session_.state().specs())
         if (spec.kind == StateKind::Parameter) start.parameters += numel(spec.shape);
     observer_.on_start(start);
@@ -243,6 +243,7 @@ TrainResult Trainer::run() {
 // One update; returns the loss before it. Allocates nothing, unless it is traced.
 double Trainer::step(const Batch& batch, double rate, TraceLog* log, BatchReader& batches) {
     BatchProgram& program = program_for(batch.count);
+    ran_ = &program;
     const int64_t count = batch.count;
     const StepContext context{.seed = config_.seed, .step = static_cast<uint32_t>(progress_.step)};
     const auto begin = log ? Clock::now() : Clock::time_point{};
@@ -361,7 +362,9 @@ bool Trainer::finish_epoch() {
         report.joules = in_epoch_.joules;
         report.watts = in_epoch_.watts();
     }
+    if (options_.tensors) show_parameters();
     if (evaluator_) {
+        ran_ = nullptr;
         report.validation = validate();
         energy_.take();  // of no training
         if (!report.validation) return false;
@@ -392,7 +395,6 @@ bool Trainer::finish_epoch() {
     progress_.in_epoch = {};
     in_epoch_ = {};
     observer_.on_epoch(report);
-    if (options_.tensors) show_parameters();
     save();
     energy_.take();
     return true;
@@ -422,13 +424,13 @@ void Trainer::save() {
     observer_.on_checkpoint(saved_path_, progress_.step);
 }
 
-// Every parameter with its gradient in the last step of a full batch.
+// Every parameter with its gradient in the last step, if this run has done one in this epoch.
 void Trainer::show_parameters() {
     for (const StateSpec& spec : session_.state().specs()) {
         if (spec.kind != StateKind::Parameter) continue;
         const Tensor value = session_.state().read(spec.name);
         const std::string name = "grad:" + spec.name;
-        const auto part = full_->output(name);
+        const auto part = ran_ ? ran_->output(name) : std::nullopt;
         const bool learned = team_.any(part.has_value());
         const Tensor gradient =
             !learned ? Tensor() : team_.whole(part ? &part->tensor : nullptr, part ? part->box : Box{}, spec.shape, value.dtype());
