@@ -239,8 +239,11 @@ TEST(Memory, NothingIsOverwrittenWhileItIsNeeded) {
 
 // What a step leaves in its memory another program may overwrite, and what it reads there it must have been given since.
 TEST(Memory, ProgramsOfASessionTakeTurns) {
-    const auto training = [](int64_t batch) { return training_graph(make_model("lenet5", {.batch = batch}), {.rule = {.rule = Rule::Momentum}}); };
-    const std::vector<Graph> graphs{training(8), training(3), evaluation_graph(make_model("lenet5", {.batch = 5, .mode = Mode::Evaluation}))};
+    const auto training = [](int64_t batch) {
+        return training_graph(make_model("lenet5", {.batch = batch}), {.rule = {.rule = Rule::Momentum}});
+    };
+    const std::vector<Graph> graphs{training(8), training(3),
+                                    evaluation_graph(make_model("lenet5", {.batch = 5, .mode = Mode::Evaluation}))};
     const auto losses = [&](bool shared) {
         Session session({.dtype = DType::f64, .reuse_memory = shared});
         std::vector<std::unique_ptr<Executor>> executors;
@@ -269,7 +272,9 @@ TEST(Memory, ProgramsOfASessionTakeTurns) {
 // A program that is larger than those before it gets memory of its own, which later ones share; the smaller one's goes with the last that runs there.
 TEST(Memory, ALargerProgramBringsItsOwn) {
     Session session({.dtype = DType::f32});
-    const auto evaluation = [](int64_t batch) { return evaluation_graph(make_model("lenet5", {.batch = batch, .mode = Mode::Evaluation})); };
+    const auto evaluation = [](int64_t batch) {
+        return evaluation_graph(make_model("lenet5", {.batch = batch, .mode = Mode::Evaluation}));
+    };
     auto small = session.load(evaluation(2));
     const int64_t first = session.step_bytes();
     auto large = session.load(evaluation(16));

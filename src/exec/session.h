@@ -49,7 +49,7 @@ class Session {
     std::unique_ptr<Backend> backend_;
     State state_;
     std::unique_ptr<Program> first_;
-    std::shared_ptr<Memory> memory_;             // the largest so far
+    std::shared_ptr<Memory> memory_;           // the largest so far
     std::vector<std::weak_ptr<Memory>> held_;  // all there were
 };
 

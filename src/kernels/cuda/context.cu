@@ -1,6 +1,6 @@
 #include "kernels/cuda/context.h"
 
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace convoy::cuda {
 
@@ -11,8 +11,7 @@ __global__ void write_context(StepContext* where, StepContext context) { *where 
 }  // namespace
 
 void start_context_write(StepContext* where, const StepContext& context, cudaStream_t stream) {
-    write_context<<<1, 1, 0, stream>>>(where, context);
-    check(cudaGetLastError(), "write_context");
+    launch_sharing(stream, 0, write_context, 1, 1, where, context);
 }
 
 }  // namespace convoy::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/types.cuh"
@@ -15,10 +16,20 @@ inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Blocks for so many items, one to a thread and more when there are many.
 inline dim3 grid_for(int64_t items) { return dim3(static_cast<unsigned>(std::clamp<int64_t>(ceil_div(items, kThreads), 1, kMostBlocks))); }
 
+// Starts a kernel behind what the stream holds, with so much memory that its blocks share beside what it declares.
+template <class... Parameters, class... Arguments>
+void launch_sharing(cudaStream_t stream, int64_t shared_bytes, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                    Arguments&&... arguments) {
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
+    config.stream = stream;
+    check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), "starting a kernel");
+}
 template <class... Parameters, class... Arguments>
 void launch(const Device& device, void (*kernel)(Parameters...), dim3 grid, dim3 block, Arguments&&... arguments) {
-    kernel<<<grid, block, 0, device.stream()>>>(static_cast<Parameters>(arguments)...);
-    check(cudaGetLastError(), "starting a kernel");
+    launch_sharing(device.stream(), 0, kernel, grid, block, std::forward<Arguments>(arguments)...);
 }
 
 // The sum over a warp, in every lane.

@@ -34,15 +34,15 @@ struct CrossEntropySum : CrossEntropy<T> {
     __device__ double operator()(int64_t i, int lane) const {
         const T* const line = this->logits + this->lines.first(i);
         const auto e = exponentials<kWarp>(this->lines, line, lane);
-        const double normaliser = static_cast<double>(e.largest) + log(static_cast<double>(e.sum));
+        const double log_sum = static_cast<double>(e.largest) + log(static_cast<double>(e.sum));
         const int64_t t = this->target[i];
         double spread = 0;
         if (this->smoothing != 0)
             for (int64_t k = lane; k < this->lines.length; k += kWarp)
-                spread += this->weight(k) * (normaliser - static_cast<double>(widen(line[k * this->lines.stride])));
+                spread += this->weight(k) * (log_sum - static_cast<double>(widen(line[k * this->lines.stride])));
         spread = lanes_sum<kWarp>(spread);
         if (!this->is_class(t)) return kNaN;
-        double result = this->weight(t) * (1 - this->smoothing) * (normaliser - static_cast<double>(widen(line[t * this->lines.stride])));
+        double result = this->weight(t) * (1 - this->smoothing) * (log_sum - static_cast<double>(widen(line[t * this->lines.stride])));
         if (this->smoothing != 0) result += this->smoothing / static_cast<double>(this->lines.length) * spread;
         return result;
     }

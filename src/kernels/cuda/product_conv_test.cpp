@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/test_count.h"
 #include "kernels/cuda/conv_testing.h"
 #include "kernels/cuda/direct_conv.h"
 
@@ -45,7 +46,7 @@ TEST_F(ProductConvTest, AgreesWithTheDefinition) {
     constexpr int64_t kScratch = int64_t{64} << 20;
     DeviceMemory scratch(*device_, kScratch);
     for (const Direction direction : {Direction::Forward, Direction::GradInput, Direction::GradWeight})
-        for (int round = 0; round < 100; ++round) {
+        for (int round = 0; round < test_count(20, 100); ++round) {
             memory_.clear();
             ProductConv conv = problem(direction), definition = conv;
             result_of(definition) = operand(result_of(conv).desc.shape, Layout::plain());

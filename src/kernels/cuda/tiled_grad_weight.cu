@@ -7,6 +7,8 @@
 
 namespace convoy::cuda {
 
+extern __shared__ float4 dynamic_shared[];  // as much as a launch asks for
+
 namespace {
 
 constexpr int kFilters = 8;  // of a thread
@@ -44,8 +46,7 @@ __device__ __forceinline__ void fetch_line(float* to, int pitch, const float* fr
 template <int kWidth>
 __global__ void __launch_bounds__(kMostThreads, 2) grad_weight(TiledGradWeight t, const float* xs, const float* dys, float* parts) {
     constexpr int kRows = rows_of_thread(kWidth);
-    extern __shared__ float4 memory[];
-    float* const inputs = reinterpret_cast<float*>(memory);
+    float* const inputs = reinterpret_cast<float*>(dynamic_shared);
     const int depth = t.window.kernel[0], height = t.window.kernel[1], input_lines = t.lines + height - 1, pitch = pitch_of(t.columns);
     float* const outputs = inputs + t.channels * depth * input_lines * pitch;
 
@@ -192,9 +193,8 @@ void start_tiled_grad_weight(const Device& device, const TiledGradWeight& conv, 
     check(cudaFuncSetAttribute(run, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "cudaFuncSetAttribute");
     const dim3 grid(static_cast<unsigned>(conv.splits), static_cast<unsigned>(tiles_of_weights(conv)));
     const dim3 block(static_cast<unsigned>(ceil_div(units_of(conv) * conv.groups, 32) * 32));
-    run<<<grid, block, static_cast<size_t>(bytes), device.stream()>>>(conv, static_cast<const float*>(x.data),
-                                                                      static_cast<const float*>(dy.data), static_cast<float*>(scratch));
-    check(cudaGetLastError(), "starting a kernel");
+    launch_sharing(device.stream(), bytes, run, grid, block, conv, static_cast<const float*>(x.data), static_cast<const float*>(dy.data),
+                   static_cast<float*>(scratch));
     start_sum_of_parts(device, scratch, conv.splits, dw);
 }
 

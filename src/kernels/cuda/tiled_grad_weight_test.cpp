@@ -13,7 +13,7 @@ namespace {
 using TiledGradWeightTest = DeviceConvTest;
 
 TEST_F(TiledGradWeightTest, AgreesWithTheDefinition) {
-    for (int round = 0; round < 200; ++round) {
+    for (int round = 0; round < test_count(20, 200); ++round) {
         memory_.clear();
         const int rank = static_cast<int>(between(1, 3));
         const int64_t width = between(0, 1) == 0 ? 3 : 5, channels = between(1, 20), filters = between(1, 40);
