@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/test_count.h"
 #include "kernels/cuda/conv_testing.h"
 #include "kernels/cuda/direct_conv.h"
 
