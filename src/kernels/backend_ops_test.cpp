@@ -165,7 +165,8 @@ struct OpParam {
     std::string backend;
     DType compute;
     NamedCase named;
-    bool pattern;
+    bool pattern = false;
+    bool mixed = false;  // OpCase::mixed
 };
 
 std::vector<OpParam> params() {
@@ -176,6 +177,8 @@ std::vector<OpParam> params() {
             for (const NamedCase& c : op_testing::op_cases()) list.push_back({backend, type, c, false});
             for (const NamedCase& c : op_testing::pattern_cases()) list.push_back({backend, type, c, true});
         }
+    // The two kinds differ in bf16 alone.
+    for (const NamedCase& c : op_testing::op_cases()) list.push_back({"cuda", DType::bf16, c, false, true});
     return list;
 }
 
@@ -205,7 +208,7 @@ TEST_P(BackendOps, AgreeWithTheReference) {
     double worst = 0;
     for (int number = 0; number < test_count(8, param.named.full_count); ++number) {
         Draw draw(param.named.name, number);
-        const OpCase c = param.named.draw(draw);
+        const OpCase drawn = param.named.draw(draw), c = param.mixed ? drawn.mixed(draw) : drawn;
         const Problem problem = c.problem(b->target(), param.compute);
         const auto expected = op_testing::reference_outputs(problem, c.inputs, kContext);
         for (const Candidate& some : b->target().candidates(problem))
@@ -237,7 +240,8 @@ TEST_P(BackendOps, AgreeWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BackendOps, ::testing::ValuesIn(params()), [](const auto& each) {
-    return fmt::format("{}_{}_{}", each.param.backend, name_of(each.param.compute), each.param.named.name);
+    return fmt::format("{}_{}_{}{}", each.param.backend, name_of(each.param.compute), each.param.mixed ? "mixed_" : "",
+                       each.param.named.name);
 });
 
 // A run ends when its loss is not finite, so what went wrong in a layer has to get there: a ReLU must not make 0 of a NaN. oneDNN's does, which is why the

@@ -26,6 +26,10 @@ struct OpCase {
     int step(const Op& op, std::vector<int> from);
     // As a problem that is stored as the target says.
     Problem problem(const Target& target, DType compute) const;
+    // The same with some inputs real that are precise as a rule, or the other way round, as graphs have them that come from other tools: a stored parameter
+    // times an activation, the gradient of a parameter that was used as an activation. What asks for the sign or the largest of numbers stays as it is,
+    // because rounding turns that over, and so do states.
+    OpCase mixed(Draw& draw) const;
 };
 
 struct NamedCase {

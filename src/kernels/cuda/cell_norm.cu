@@ -157,8 +157,10 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request, Device& device) {
         a.sums = wide(o.sums);
         a.epsilon = o.epsilon;
         a.whole = static_cast<double>(numel(x.desc.global) / std::max<int64_t>(1, stats.desc.global[1]));
-        a.out = data_of<T>(request, step.outputs[0]);
-        a.first = data_of<W>(request, step.outputs[0]);
+        if (std::holds_alternative<CellNormalizeOp>(step.op) || std::holds_alternative<CellNormGradInputOp>(step.op))
+            a.out = data_of<T>(request, step.outputs[0]);
+        else
+            a.first = data_of<W>(request, step.outputs[0]);
         if (step.outputs.size() > 1) a.second = data_of<W>(request, step.outputs[1]);
         int64_t blocks = a.view.count();
         void (*run)(CellArgs<T>) = cell_stats<T>;

@@ -9,6 +9,7 @@
 #include "kernels/cuda/library_conv.h"
 #include "kernels/cuda/library_plan.h"
 #include "kernels/cuda/library_workspace.h"
+#include "kernels/cuda/read_types.h"
 #include "kernels/cuda/views.h"
 #include "program/key.h"
 
@@ -47,9 +48,8 @@ std::vector<Candidate> candidates(const Problem& p) {
         candidate.algorithm = "cudnn";
         candidate.seconds = memory_seconds(p) + work_of(p) / rate;
         candidate.numerics = library_transforms(p.compute) ? Numerics::Fast : Numerics::Exact;
-        for (int t = 0; t < p.inputs; ++t)
-            candidate.input_types.push_back(t == conv.w && p.compute == DType::bf16 ? DType::bf16
-                                                                                    : p.tensors[static_cast<size_t>(t)].dtype);
+        candidate.input_types = read_types(p);
+        if (conv.w < p.inputs && p.compute == DType::bf16) candidate.input_types[static_cast<size_t>(conv.w)] = DType::bf16;
         list.push_back(std::move(candidate));
     }
     Candidate direct = only_plain(p)[0];

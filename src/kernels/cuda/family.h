@@ -74,9 +74,13 @@ std::vector<Candidate> in_any_one_layout(const Problem& problem, const std::vect
 // An estimate for a kernel that reads and writes every operand once.
 double memory_seconds(const Problem& problem);
 
+// Bug when the elements are not of T's size.
 template <class T>
 T* data_of(const KernelRequest& request, int tensor) {
-    return static_cast<T*>(operand(request, tensor).data);
+    const Operand& o = operand(request, tensor);
+    CONVOY_CHECK(static_cast<size_t>(size_of(o.desc.dtype)) == sizeof(T), "operand {} of {} is {}, but its kernel reads {} bytes", tensor,
+                 request.algorithm, name_of(o.desc.dtype), sizeof(T));
+    return static_cast<T*>(o.data);
 }
 inline DType dtype_of(const KernelRequest& request, int tensor) { return operand(request, tensor).desc.dtype; }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/family.h"
+#include "kernels/cuda/read_types.h"
 #include "program/storage.h"
 
 namespace convoy::cuda {
@@ -17,7 +18,9 @@ std::vector<Candidate> CudaTarget::candidates(const Problem& problem) const {
         for (const Case& each : family.cases) {
             if (!each.accepts(problem)) continue;
             auto list = each.candidates(problem);
+            const auto types = read_types(problem);
             for (Candidate& candidate : list) {
+                if (candidate.input_types.empty()) candidate.input_types = types;
                 candidate.algorithm =
                     candidate.algorithm.empty() ? std::string(family.name) : fmt::format("{}:{}", family.name, candidate.algorithm);
                 if (candidate.seconds == 0) candidate.seconds = memory_seconds(problem);
