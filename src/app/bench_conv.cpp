@@ -45,7 +45,7 @@ Tensor random_tensor(const Shape& shape, int number) {
 // The first output of a problem by one candidate.
 Tensor computed(Backend& backend, const Problem& problem, const Candidate& candidate, const std::vector<Tensor>& inputs) {
     const auto workspace = backend.allocate(candidate.workspace_bytes);
-    KernelRequest request{problem, candidate.algorithm, {}, {}, workspace->data()};
+    KernelRequest request{problem, candidate.algorithm, {}, {}, workspace->data(), candidate.workspace_bytes};
     std::vector<std::unique_ptr<Memory>> memory;
     for (int t = 0; t < problem.inputs + problem.outputs; ++t) {
         const bool input = t < problem.inputs;

@@ -1,8 +1,10 @@
 #include "base/file.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -19,23 +21,32 @@ namespace {
     fail("cannot {} {}: {}", action, path.string(), std::strerror(errno));
 }
 
-// Holds a lock file for as long as it lives.
-class Lock {
-  public:
-    explicit Lock(const std::filesystem::path& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-        if (descriptor_ < 0) fail_on(path, "make the lock");
-        while (::flock(descriptor_, LOCK_EX) != 0)
-            if (errno != EINTR) break;  // a file system without locks: the last writer wins
-    }
-    ~Lock() { ::close(descriptor_); }
-    Lock(const Lock&) = delete;
-    Lock& operator=(const Lock&) = delete;
-
-  private:
-    int descriptor_;
-};
+void make_directory_of(const std::filesystem::path& path) {
+    std::error_code failed;
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
+    require(!failed, "cannot make {}: {}", path.parent_path().string(), failed.message());
+}
 
 }  // namespace
+
+FileLock::FileLock(const std::filesystem::path& path, std::optional<std::chrono::milliseconds> limit) {
+    make_directory_of(path);
+    descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) fail_on(path, "make the lock");
+    constexpr std::chrono::milliseconds kAgain{10};
+    const auto end = limit ? std::chrono::steady_clock::now() + *limit : std::chrono::steady_clock::time_point::max();
+    while (::flock(descriptor_, limit ? LOCK_EX | LOCK_NB : LOCK_EX) != 0) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) return;  // a file system without locks: everybody has it
+        if (std::chrono::steady_clock::now() >= end) {
+            held_ = false;
+            return;
+        }
+        std::this_thread::sleep_for(kAgain);
+    }
+}
+
+FileLock::~FileLock() { ::close(descriptor_); }
 
 std::string read_file(const std::filesystem::path& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -121,12 +132,10 @@ void write_file(const std::filesystem::path& path, std::string_view bytes) {
 }
 
 void update_file(const std::filesystem::path& path, const std::function<std::string(const std::optional<std::string>& held)>& change) {
-    std::error_code failed;
-    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
-    require(!failed, "cannot make {}: {}", path.parent_path().string(), failed.message());
     std::filesystem::path beside = path;
     beside += ".lock";
-    const Lock lock(beside);
+    const FileLock lock(beside);
+    std::error_code failed;
     std::optional<std::string> held;
     try {
         if (std::filesystem::exists(path, failed)) held = read_file(path);

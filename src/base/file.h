@@ -1,6 +1,7 @@
 // Files: whole reads, and writes that either happen entirely or not at all.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -33,6 +34,24 @@ class AtomicFile {
 
 // Replaces `path` by `bytes`, atomically and durably.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+// A lock that processes and threads take in turns: a file, which is made, with its directory, and stays. Freed when its process ends, however that comes. Error
+// when the file cannot be made.
+class FileLock {
+  public:
+    // Waits for no longer than `limit`, where there is one.
+    explicit FileLock(const std::filesystem::path& path, std::optional<std::chrono::milliseconds> limit = std::nullopt);
+    ~FileLock();
+    FileLock(const FileLock&) = delete;
+    FileLock& operator=(const FileLock&) = delete;
+
+    // Whether it was had in time.
+    bool held() const { return held_; }
+
+  private:
+    int descriptor_ = -1;
+    bool held_ = true;
+};
 
 // Replaces a file that many processes and threads may change at once, under a lock (a file of its own beside it), by what `change` makes of what it holds.
 // That is nothing when there is no such file or it cannot be read. What stays the same is not written. Makes the directory. Error when it cannot be written.

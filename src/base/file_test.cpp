@@ -100,5 +100,16 @@ TEST_F(FileTest, WhatCannotBeDoneIsAnError) {
     EXPECT_THROW(read_file(dir_), Error);
 }
 
+TEST_F(FileTest, ALockIsWaitedForNoLongerThanTheLimit) {
+    const auto path = dir_ / "deep" / "a.lock";
+    {
+        const FileLock first(path);
+        EXPECT_TRUE(first.held());
+        EXPECT_FALSE(FileLock(path, std::chrono::milliseconds(20)).held());
+    }
+    EXPECT_TRUE(FileLock(path, std::chrono::milliseconds(20)).held());
+    EXPECT_THROW(FileLock("/dev/full/a.lock"), Error);
+}
+
 }  // namespace
 }  // namespace convoy

@@ -291,6 +291,7 @@ class Check {
             request.algorithm = compute->algorithm;
             workspace = backend_.allocate(compute->workspace_bytes);
             request.workspace = workspace->data();
+            request.workspace_bytes = compute->workspace_bytes;
             kernel = backend_.prepare(request);
         } else {
             kernel = backend_.prepare_copy(request.inputs[0], request.outputs[0]);

@@ -111,6 +111,7 @@ std::unique_ptr<Kernel> Executor::prepare(const Instruction& instruction) {
     const auto* compute = std::get_if<Compute>(&instruction.action);
     request.problem = compute->problem;
     request.algorithm = compute->algorithm;
+    request.workspace_bytes = compute->workspace_bytes;
     if (compute->workspace_bytes > 0) request.workspace = arena_->data() + compute->workspace_offset;
     return backend_.prepare(request);
 }

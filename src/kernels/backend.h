@@ -41,6 +41,7 @@ struct KernelRequest {
     std::string algorithm;  // of the candidate that was chosen
     std::vector<Operand> inputs, outputs;
     void* workspace = nullptr;
+    int64_t workspace_bytes = 0;  // of the candidate that was chosen
 };
 
 // A block of a backend's memory.

@@ -63,7 +63,7 @@ class Trial {
 
     // With output `output` in the place of input `input`, unless they are -1.
     std::vector<Tensor> run(int output = -1, int input = -1) {
-        KernelRequest request{problem_, candidate_.algorithm, {}, {}, workspace_.data()};
+        KernelRequest request{problem_, candidate_.algorithm, {}, {}, workspace_.data(), candidate_.workspace_bytes};
         for (int t = 0; t < problem_.inputs; ++t) request.inputs.push_back({at(t).data(), desc(t), layout(t)});
         for (int o = 0; o < problem_.outputs; ++o) {
             const int t = problem_.inputs + o;

@@ -204,7 +204,8 @@ Operand Contest::input(size_t i, const Candidate& candidate) {
 }
 
 std::unique_ptr<Kernel> Contest::prepare(const Candidate& candidate, const std::vector<void*>& outputs, void* workspace) {
-    KernelRequest request{.problem = problem_, .algorithm = candidate.algorithm, .workspace = workspace};
+    KernelRequest request{
+        .problem = problem_, .algorithm = candidate.algorithm, .workspace = workspace, .workspace_bytes = candidate.workspace_bytes};
     for (size_t i = 0; i < candidate.inputs.size(); ++i) request.inputs.push_back(input(i, candidate));
     for (size_t i = 0; i < candidate.outputs.size(); ++i)
         request.outputs.push_back({outputs[i], problem_.tensors[static_cast<size_t>(problem_.inputs) + i], candidate.outputs[i]});

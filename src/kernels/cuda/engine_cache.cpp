@@ -5,10 +5,14 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 
 namespace convoy::cuda {
 
 namespace {
+
+// For another process's turn. Some engines are compiled when they are first asked for, which takes seconds each.
+constexpr std::chrono::minutes kPatience{5};
 
 std::string default_path() {
     try {
@@ -25,13 +29,15 @@ EngineCache& EngineCache::shared() {
     return cache;
 }
 
-EngineCache::EngineCache(std::string path) : path_(std::move(path)) {
+EngineCache::EngineCache(std::string path) : path_(std::move(path)) { read(); }
+
+// What is known already stays: a run keeps to what it has chosen.
+void EngineCache::read() {
     std::error_code ignored;
     if (path_.empty() || !std::filesystem::exists(path_, ignored)) return;
     try {
-        engines_ = parse(read_file(path_));
-    } catch (const Error&) {
-        engines_.clear();
+        engines_.merge(parse(read_file(path_)));
+    } catch (const Error&) {  // it is written anew
     }
 }
 
@@ -65,14 +71,27 @@ void EngineCache::write() {
             return Json(all).dump(1);
         });
         unwritten_.clear();
-    } catch (const std::exception&) {
+    } catch (const std::exception& e) {
+        warn_once("engine cache",
+                  "what was found out about the GPU's engines is measured again in the next run, because it cannot be kept: {}", e.what());
         path_.clear();  // not to be tried again
     }
 }
 
 EngineCache::Turn::Turn(EngineCache& cache) : cache_(cache), lock_(cache.turns_) {
+    std::string path;
+    {
+        const std::lock_guard lock(cache_.mutex_);
+        if (++cache_.turns_taken_ > 1) return;
+        path = cache_.path_;
+    }
+    if (path.empty()) return;
+    try {
+        of_processes_.emplace(path + ".turn", kPatience);
+    } catch (const Error&) {  // writing says so
+    }
     const std::lock_guard lock(cache_.mutex_);
-    ++cache_.turns_taken_;
+    cache_.read();
 }
 
 EngineCache::Turn::~Turn() {

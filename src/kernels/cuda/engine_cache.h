@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "base/file.h"
+
 namespace convoy::cuda {
 
 class EngineCache {
@@ -19,8 +21,9 @@ class EngineCache {
     // Adds it to the file; what other processes have stored there meanwhile stays, and is found from then on.
     void store(const std::string& problem, const std::string& engine);
 
-    // A thread's turn to measure: one at a time, because ranks may be threads and share a GPU. Whoever had to wait looks again before it measures, so ranks
-    // choose alike. What is stored during a turn is written when it ends. A turn may be taken within a turn.
+    // A turn to measure, one at a time, of all threads of all processes that share the file: ranks may be either, and share a GPU. Whoever had to wait finds what
+    // the others have chosen, and need not measure it, so ranks choose alike. What is stored during a turn is written when it ends. A turn may be taken
+    // within a turn. A process that keeps its turn for more than some minutes is not waited for.
     class Turn {
       public:
         explicit Turn(EngineCache& cache);
@@ -31,11 +34,13 @@ class EngineCache {
       private:
         EngineCache& cache_;
         std::unique_lock<std::recursive_mutex> lock_;
+        std::optional<FileLock> of_processes_;  // of the outermost
     };
 
   private:
     using Engines = std::map<std::string, std::string>;
     static Engines parse(const std::string& text);
+    void read();
     void write();
 
     std::string path_;

@@ -103,13 +103,19 @@ TEST_F(EngineCacheTest, IsWrittenOnceForATurn) {
     EXPECT_EQ(EngineCache(path_).find("p"), "engine 1");
 }
 
-TEST_F(EngineCacheTest, ThreadsThatAskForTheSameMeasureOnce) {
-    EngineCache cache(path_);
+// Threads of one process, which have one cache, and processes, which have their own over one file.
+class EngineCacheTurns : public EngineCacheTest, public testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(ThreadsAndProcesses, EngineCacheTurns, testing::Bool());
+
+TEST_P(EngineCacheTurns, WhoeverAsksForTheSameMeasuresOnce) {
+    EngineCache shared(path_);
     std::atomic<int> measured = 0;
     std::vector<std::string> chosen(8);
     std::vector<std::thread> ranks;
     for (std::string& mine : chosen)
         ranks.emplace_back([&] {
+            std::optional<EngineCache> own;
+            EngineCache& cache = GetParam() ? own.emplace(path_) : shared;
             const EngineCache::Turn turn(cache);
             if (!cache.find("p")) {
                 const int number = measured++;

@@ -58,7 +58,7 @@ class LibraryConv {
           work_(work_of(request.problem)),
           follow_{conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data, conv.activation},
           asked_{conv.direction, conv.window, compute_, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y), {}},
-          scratch_(request.workspace, library_workspace(request.problem)) {}
+          scratch_(request.workspace, request.workspace_bytes) {}
 
     std::unique_ptr<Kernel> kernel(std::string& why) {
         const auto list = ways();

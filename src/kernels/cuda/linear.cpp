@@ -42,7 +42,7 @@ std::unique_ptr<Kernel> prepare(const KernelRequest& request, Device& device) {
         return make_kernel([&device, c = p.c.data, bytes = static_cast<size_t>(elements * size_of(p.c.dtype))](const StepContext&) {
             check(cudaMemsetAsync(c, 0, bytes, device.stream()), "cudaMemsetAsync");
         });
-    const Scratch scratch(request.workspace, workspace_for(request.problem));
+    const Scratch scratch(request.workspace, request.workspace_bytes);
     const auto matmul = std::make_shared<Matmul>(device, p, request.problem.compute, scratch.rest(), scratch.left());
     return make_kernel([matmul](const StepContext&) { matmul->start(); });
 }
