@@ -315,8 +315,9 @@ std::unique_ptr<Kernel> Executor::record_range(size_t begin, size_t end) {
     });
     Kernel* const whole = range.get();
     recording_ = true;
+    const auto no_longer = [](bool* recording) { *recording = false; };
+    const std::unique_ptr<bool, decltype(no_longer)> until_made(&recording_, no_longer);
     auto recording = backend_.record({&whole, 1});
-    recording_ = false;
     may_record_ = recording != nullptr;
     return recording;
 }

@@ -41,17 +41,19 @@ Program Session::compile(const Graph& graph) const {
 void Session::require_room(const Program& program) const {
     const auto* const device = dynamic_cast<const HasDeviceMemory*>(backend_.get());
     if (!device) return;
-    int64_t states = 0;
+    const DeviceMemoryUse use = device->memory_use();
+    int64_t states = 0, inputs = 0;
     for (const StateBinding& binding : program.states)
         if (!state_.contains(binding.spec.name)) states += binding.bytes;
-    const DeviceMemoryUse use = device->memory_use();
-    const int64_t step = has_room(program) ? 0 : program.memory.arena_bytes, available = use.total - use.in_use, needed = states + step;
+    for (const auto& [name, slot] : program.inputs) inputs += program.slot(slot).bytes;  // the next batch, while the step has its own
+    const int64_t step = has_room(program) ? 0 : program.memory.arena_bytes, beside = inputs + use.libraries;
+    const int64_t available = use.total - use.in_use, needed = states + step + beside;
     const auto gb = [](int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
     require(needed <= available,
-            "the GPU has {:.2f} GB free, but {:.2f} GB are needed, {:.2f} GB for a step and {:.2f} GB for parameters and what belongs to "
-            "them: {:.2f} GB "
-            "too little. A smaller batch or more micro-batches need less",
-            gb(available), gb(needed), gb(step), gb(states), gb(needed - available));
+            "the GPU has {:.2f} GB free, but {:.2f} GB are needed, {:.2f} GB for a step, {:.2f} GB for parameters and what belongs to "
+            "them, and {:.2f} GB for the next "
+            "batch and for libraries: {:.2f} GB too little. A smaller batch or more micro-batches need less",
+            gb(available), gb(needed), gb(step), gb(states), gb(beside), gb(needed - available));
 }
 
 std::unique_ptr<Executor> Session::load(const Graph& graph) {

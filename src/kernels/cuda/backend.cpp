@@ -50,9 +50,11 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
         const std::lock_guard lock(mutex_);
         device_.use();
         if (dst.layout.is_plain()) return staging_.to_device(src.data(), static_cast<std::byte*>(dst.data), src.bytes());
-        const Operand plain{scratch(src.bytes()), dst.desc, Layout::plain()};
-        staging_.to_device(src.data(), static_cast<std::byte*>(plain.data), src.bytes());
-        cuda::start_copy(device_, plain, dst);
+        in_parts(dst, [&](const Operand& part, int64_t bytes, int64_t before) {
+            const Operand plain{scratch(bytes), part.desc, Layout::plain()};
+            staging_.to_device(src.data() + before, static_cast<std::byte*>(plain.data), bytes);
+            cuda::start_copy(device_, plain, part);
+        });
     }
 
     void download(const Operand& src, Tensor& dst) override {
@@ -60,12 +62,12 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
         if (dst.bytes() == 0) return;
         const std::lock_guard lock(mutex_);
         device_.use();
-        Operand plain = src;
-        if (!src.layout.is_plain()) {
-            plain = {scratch(dst.bytes()), src.desc, Layout::plain()};
-            cuda::start_copy(device_, src, plain);
-        }
-        staging_.to_host(static_cast<const std::byte*>(plain.data), dst.data(), dst.bytes());
+        if (src.layout.is_plain()) return staging_.to_host(static_cast<const std::byte*>(src.data), dst.data(), dst.bytes());
+        in_parts(src, [&](const Operand& part, int64_t bytes, int64_t before) {
+            const Operand plain{scratch(bytes), part.desc, Layout::plain()};
+            cuda::start_copy(device_, part, plain);
+            staging_.to_host(static_cast<const std::byte*>(plain.data), dst.data() + before, bytes);
+        });
     }
 
     std::unique_ptr<Intake> intake(const Operand& operand) override {
@@ -89,7 +91,10 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
     }
     DeviceMemoryUse memory_use() const override {
         const int64_t total = device_.memory_bytes();
-        return {.allocated_most = device_.allocated_most(), .in_use = total - device_.free_bytes(), .total = total};
+        return {.allocated_most = device_.allocated_most(),
+                .in_use = total - device_.free_bytes(),
+                .total = total,
+                .libraries = device_.library_bytes()};
     }
 
     std::optional<DeviceEndpoint> endpoint() const override {
@@ -113,7 +118,22 @@ class CudaBackend : public Backend, public HasDeviceMemory, public HasDeviceCloc
                      to_string(operand.desc.shape), name_of(operand.desc.dtype));
     }
 
-    // Memory for a plain tensor on its way; what used it before comes first in the stream.
+    // Calls fn(part, its bytes, bytes before it) for parts along the outermost dim, which every layout has in common: the memory to permute them in may be all
+    // that a full GPU has left.
+    template <class Fn>
+    static void in_parts(const Operand& whole, const Fn& fn) {
+        constexpr int64_t kMost = int64_t{32} << 20;
+        const int64_t rows = whole.desc.shape[0], row = bytes_of(whole.desc.shape, whole.desc.dtype, whole.layout) / rows;
+        const int64_t each = std::max<int64_t>(1, kMost / std::max<int64_t>(row, 1));
+        for (int64_t first = 0; first < rows; first += each) {
+            Operand part = whole;
+            part.desc.shape[0] = std::min(each, rows - first);
+            part.data = static_cast<std::byte*>(whole.data) + first * row;
+            fn(part, part.desc.shape[0] * row, first * row);
+        }
+    }
+
+    // Memory for plain parts on their way; what used it before comes first in the stream.
     void* scratch(int64_t bytes) {
         if (!scratch_ || scratch_->bytes() < bytes) {
             scratch_.reset();

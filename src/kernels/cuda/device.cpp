@@ -24,15 +24,15 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 int device_count(std::string& why) {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
-    if (status != cudaSuccess) {
-        cudaGetLastError();
-        int driver = 0;
-        cudaDriverGetVersion(&driver);
-        why = driver == 0 ? "no NVIDIA driver found" : std::string(cudaGetErrorString(status));
-        return 0;
-    }
-    if (count == 0) why = "the driver shows no GPU (CUDA_VISIBLE_DEVICES may hide them)";
-    return count;
+    if (status == cudaSuccess && count > 0) return count;
+    cudaGetLastError();
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    const bool none = status == cudaSuccess || status == cudaErrorNoDevice;
+    why = driver == 0 ? "no NVIDIA driver found"
+          : none      ? "the driver shows no GPU (CUDA_VISIBLE_DEVICES may hide them)"
+                      : cudaGetErrorString(status);
+    return 0;
 }
 
 bool driver_is_faulty() {
@@ -139,9 +139,9 @@ const StepContext* Device::context() {
 void Device::set_context(const StepContext& context) { start_context_write(context_, context, stream_); }
 
 void Device::begin_recording() {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     recording_ = true;
     context_wanted_ = false;
-    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
 }
 
 cudaGraph_t Device::end_recording() {

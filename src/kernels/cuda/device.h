@@ -36,6 +36,8 @@ class Device {
     void count_allocated(int64_t bytes);
     int64_t allocated_most() const { return allocated_most_; }
     void synchronize() const;
+    // What the libraries may take when they are first used: a round figure.
+    int64_t library_bytes() const { return cudnn_ ? 0 : int64_t{256} << 20; }
 
     // The context that kernels read, in the device's memory; being asked for it while recording is noted.
     const StepContext* context();

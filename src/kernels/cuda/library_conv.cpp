@@ -16,6 +16,7 @@
 #include "kernels/cuda/tune.h"
 #include "kernels/cuda/views.h"
 #include "kernels/function_kernel.h"
+#include "program/key.h"
 
 namespace convoy::cuda {
 
@@ -89,6 +90,11 @@ class LibraryConv {
             seconds = taken;
             bytes = needed_;
         }
+        if (!best && failures_.for_memory)
+            throw OutOfMemory(fmt::format(
+                "{} has too little memory left beside the program for the library to compute {}: {}. A smaller batch or more micro-batches "
+                "need less",
+                device_.name(), key_of(problem_), failures_.last));
         if (!best) {
             why = failures_.last.empty() ? "there is too little scratch memory" : failures_.last;
             return nullptr;

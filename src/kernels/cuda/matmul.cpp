@@ -108,9 +108,9 @@ void Matmul::choose() {
     const auto status =
         cublasLtMatmulAlgoGetHeuristic(device_.blas(), operation_, first_, second_, result_, result_, preference, 1, &found, &count);
     cublasLtMatmulPreferenceDestroy(preference);
-    check(status, "cublasLtMatmulAlgoGetHeuristic");
-    require(count > 0, "cuBLASLt has no way to multiply matrices for a result of {} x {} in {}", p_.c.rows, p_.c.columns,
-            name_of(p_.a.dtype));
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) check(status, "cublasLtMatmulAlgoGetHeuristic");
+    require(status == CUBLAS_STATUS_SUCCESS && count > 0, "cuBLASLt has no way to multiply matrices for a result of {} x {} in {}",
+            p_.c.rows, p_.c.columns, name_of(p_.a.dtype));
     algorithm_ = found.algo;
     used_bytes_ = static_cast<int64_t>(found.workspaceSize);
 }

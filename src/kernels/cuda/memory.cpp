@@ -14,9 +14,12 @@ DeviceMemory::DeviceMemory(Device& device, int64_t bytes) : device_(device), byt
     if (status == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         const int64_t available = device.free_bytes();
-        fail("{} has {:.2f} GB free, but {:.2f} GB are needed: {:.2f} GB too little. A smaller batch or more micro-batches need less",
-             device.name(), static_cast<double>(available) / 1e9, static_cast<double>(bytes) / 1e9,
-             static_cast<double>(bytes - available) / 1e9);
+        const auto gb = [](int64_t count) { return static_cast<double>(count) / 1e9; };
+        const std::string lacking =
+            bytes > available ? fmt::format("{:.2f} GB too little", gb(bytes - available)) : "no piece of it is as large";
+        throw OutOfMemory(
+            fmt::format("{} has {:.2f} GB free, but {:.2f} GB are needed: {}. A smaller batch or more micro-batches need less",
+                        device.name(), gb(available), gb(bytes), lacking));
     }
     check(status, "cudaMalloc");
     device.count_allocated(bytes);

@@ -400,20 +400,25 @@ __global__ void running_update(const W* mean, const W* variance, const W* stats,
 constexpr int kMostParts = 256;
 struct PartWeights {
     int parts;
+    double merged;          // the share of what the statistics hold already; 0: they hold nothing yet
     double of[kMostParts];  // the share of each part's elements
 };
+// Some parts, and those of the launches before.
 template <class W>
 __global__ void merge_stats(const W* parts, W* stats, int64_t cells, PartWeights weights) {
     const int64_t cell = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
     if (cell >= cells) return;
-    double mean = 0, variance = 0;
+    const double mean_before = weights.merged > 0 ? static_cast<double>(stats[cell]) : 0;
+    double mean = weights.merged * mean_before, variance = 0;
     for (int p = 0; p < weights.parts; ++p)
         if (weights.of[p] > 0) mean += weights.of[p] * static_cast<double>(parts[2 * p * cells + cell]);
-    for (int p = 0; p < weights.parts; ++p) {
-        if (!(weights.of[p] > 0)) continue;
-        const double off = static_cast<double>(parts[2 * p * cells + cell]) - mean;
-        variance += weights.of[p] * (static_cast<double>(parts[(2 * p + 1) * cells + cell]) + off * off);
-    }
+    const auto add = [&](double share, double part_mean, W part_variance) {
+        const double off = part_mean - mean;
+        variance += share * (static_cast<double>(part_variance) + off * off);
+    };
+    if (weights.merged > 0) add(weights.merged, mean_before, stats[cells + cell]);
+    for (int p = 0; p < weights.parts; ++p)
+        if (weights.of[p] > 0) add(weights.of[p], static_cast<double>(parts[2 * p * cells + cell]), parts[(2 * p + 1) * cells + cell]);
     stats[cell] = static_cast<W>(mean);
     stats[cells + cell] = static_cast<W>(variance);
 }
@@ -460,20 +465,30 @@ std::unique_ptr<Kernel> prepare_running_update(const KernelRequest& request, Dev
     return kernel;
 }
 
-bool accepts_merge(const Problem& p) { return steps_are<MergeStatsOp>(p) && op_of<MergeStatsOp>(p).counts.size() <= kMostParts; }
+bool accepts_merge(const Problem& p) { return steps_are<MergeStatsOp>(p); }
 std::unique_ptr<Kernel> prepare_merge(const KernelRequest& request, Device& device) {
     const auto& counts = op_of<MergeStatsOp>(request.problem).counts;
-    double total = 0;
-    for (const int64_t count : counts) total += static_cast<double>(count);
-    PartWeights weights{static_cast<int>(counts.size()), {}};
-    for (size_t p = 0; p < counts.size(); ++p) weights.of[p] = counts[p] > 0 ? static_cast<double>(counts[p]) / total : 0;
+    std::vector<PartWeights> launches;
+    double before = 0;
+    for (size_t first = 0; first < counts.size(); first += kMostParts) {
+        const size_t last = std::min(counts.size(), first + kMostParts);
+        double total = before;
+        for (size_t p = first; p < last; ++p) total += static_cast<double>(counts[p]);
+        PartWeights& weights = launches.emplace_back();
+        weights.parts = static_cast<int>(last - first);
+        weights.merged = total > 0 ? before / total : 0;
+        for (size_t p = first; p < last; ++p) weights.of[p - first] = counts[p] > 0 ? static_cast<double>(counts[p]) / total : 0;
+        before = total;
+    }
     const int64_t cells = request.outputs[0].desc.shape[1];
     std::unique_ptr<Kernel> kernel;
     with_floating(request.inputs[0].desc.dtype, [&](auto zero) {
         using W = Wide<decltype(zero)>;
-        kernel = make_kernel([&device, weights, cells, parts = static_cast<const W*>(request.inputs[0].data),
+        kernel = make_kernel([&device, launches, cells, parts = static_cast<const W*>(request.inputs[0].data),
                               stats = static_cast<W*>(request.outputs[0].data)](const StepContext&) {
-            launch(device, merge_stats<W>, blocks_for(cells), kThreads, parts, stats, cells, weights);
+            for (size_t i = 0; i < launches.size(); ++i)
+                launch(device, merge_stats<W>, blocks_for(cells), kThreads, parts + 2 * static_cast<int64_t>(i) * kMostParts * cells, stats,
+                       cells, launches[i]);
         });
     });
     return kernel;

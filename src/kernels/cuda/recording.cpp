@@ -7,13 +7,17 @@ namespace {
 class Recording : public Kernel {
   public:
     Recording(Device& device, cudaGraph_t graph, bool reads_context) : device_(device), graph_(graph), reads_context_(reads_context) {
-        check(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
-        check(cudaGraphUpload(executable_, device_.stream()), "cudaGraphUpload");
+        try {
+            check(cudaGraphInstantiate(&executable_, graph_, 0), "cudaGraphInstantiate");
+            check(cudaGraphUpload(executable_, device_.stream()), "cudaGraphUpload");
+        } catch (...) {
+            destroy();
+            throw;
+        }
     }
     ~Recording() override {
         cudaStreamSynchronize(device_.stream());
-        if (executable_) cudaGraphExecDestroy(executable_);
-        cudaGraphDestroy(graph_);
+        destroy();
     }
     Recording(const Recording&) = delete;
     Recording& operator=(const Recording&) = delete;
@@ -25,6 +29,11 @@ class Recording : public Kernel {
     }
 
   private:
+    void destroy() {
+        if (executable_) cudaGraphExecDestroy(executable_);
+        cudaGraphDestroy(graph_);
+    }
+
     Device& device_;
     cudaGraph_t graph_;
     cudaGraphExec_t executable_ = nullptr;

@@ -86,7 +86,8 @@ OpCase lrn_grad(Draw& d) {
     return one(LrnGradOp{.size = d.between(1, 6), .alpha = 0.3, .beta = 0.75, .k = 1.5}, {{kReal, d.normal(x)}, {kReal, d.normal(x)}});
 }
 OpCase merge_stats(Draw& d) {
-    const int64_t parts = d.between(1, 5), cells = d.between(1, 300);
+    const bool many = d.between(0, 3) == 0;  // as many as a large cluster has ranks
+    const int64_t parts = many ? d.between(200, 900) : d.between(1, 5), cells = d.between(1, many ? 20 : 300);
     MergeStatsOp op;
     for (int64_t p = 0; p < parts; ++p) op.counts.push_back(p > 0 && d.between(0, 3) == 0 ? 0 : d.between(1, 50));
     return one(op, {{kPrecise, positive(d, {parts, 2, cells})}});
