@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <iomanip>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -33,7 +34,7 @@ class BriefFormatter : public CLI::Formatter {
     std::string make_subcommand(const CLI::App* command) const override {
         const std::string text = command->get_description();
         std::ostringstream out;
-        CLI::detail::format_help(out, command->get_name(), text.substr(0, text.find('\n')), get_column_width());
+        out << std::left << std::setw(static_cast<int>(get_column_width())) << "  " + command->get_name() << text.substr(0, text.find('\n')) << '\n';
         return out.str();
     }
 };

@@ -64,10 +64,8 @@ void add_common(Parser& parser, CommonOptions& options, const std::string& batch
     auto* threads =
         parser.add_option("--threads", options.threads, "Threads to compute with (default: all cores that the process may use)");
     allow_whole(threads->option_text("T"), 1, kMostThreads);
-    std::vector<std::string> backends;
-    for (const BackendStatus& status : backend_statuses()) backends.push_back(status.name);
     auto* backend = parser.add_option("--backend", options.backend, "reference, cpu or cuda (default: the best that is ready)");
-    allow_only(backend->option_text("NAME"), backends);
+    allow_only(backend->option_text("NAME"), backend_names());
     auto* dtype = parser.add_option("--dtype", options.dtype, "What to compute in: f64, f32, tf32 or bf16 (default: f32)");
     allow_only(dtype->option_text("TYPE"), {"f64", "f32", "tf32", "bf16"});
     allow_whole(parser

@@ -210,18 +210,20 @@ std::shared_ptr<const Costs> costs_for(const TrainConfig& given, bool resume, Li
     const std::string text = share_text(link, 0, leads && resume && fs::exists(kept, none) ? read_file(kept) : "");
     if (!text.empty()) {
         const Json document = Json::parse(text, nullptr, false);
-        require(document.is_object() && document.value("uses_tuned", Json()).is_boolean(),
-                "{}: expected what tuning found, found something else", kept.string());
-        if (!document["uses_tuned"].get<bool>()) return nullptr;
-        return std::make_shared<MeasuredCosts>(
-            std::make_shared<CostTable>(cost_table_from_json(document)),
-            make_backend(config.backend, {.threads = config.threads, .device = session.device})->target());
+        try {
+            require(document.is_object() && document.value("uses_tuned", Json()).is_boolean(),
+                    "expected what tuning found, found something else");
+            if (!document["uses_tuned"].get<bool>()) return nullptr;
+            return std::make_shared<MeasuredCosts>(measured_costs_from_json(document));
+        } catch (const Error& e) {
+            fail("{}: {}", kept.string(), e.what());
+        }
     }
     const Tuning tuning = tune_here(training_graph_of(config, config.batch), session);
     if (leads) {
         output.line("{}", summary_of(tuning));
         Json document{{"uses_tuned", tuning.costs != nullptr}};
-        document.update(to_json(*tuning.table));
+        if (tuning.costs) document.update(to_json(*tuning.costs));
         fs::create_directories(config.run_dir, none);
         write_file(kept, document.dump(1) + "\n");
     }

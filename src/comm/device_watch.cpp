@@ -54,9 +54,18 @@ std::string DeviceWatch::look(Lane lane, Clock::time_point now) {
     if (queue.since == Clock::time_point{}) queue.since = now;
     if (now - queue.since < options_.limit || queue.waiting.empty()) return "";
     const auto late = queue.waiting.front();
-    const std::string missing = missing_at(transport_, lane, late->meetings);
+    const std::string missing = missing_here(lane, *late);
     return fmt::format("rank {} waited {:.3g} s in {}; {}", transport_.rank(), static_cast<double>(options_.limit.count()) * 1e-3,
                        late->what, missing.empty() ? "all ranks had arrived" : "not arrived: " + missing);
+}
+
+// What asking the others gives, which may fail as well.
+std::string DeviceWatch::missing_here(Lane lane, const WatchedTraffic& late) const {
+    try {
+        return missing_at(transport_, lane, late.meetings);
+    } catch (const std::exception& e) {
+        return fmt::format("unknown ({})", e.what());
+    }
 }
 
 std::string DeviceWatch::at_work() const {

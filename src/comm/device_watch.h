@@ -58,6 +58,7 @@ class DeviceWatch {
     // Takes note of what the device has done. The text of what is late, or nothing.
     std::string look(Lane lane, Clock::time_point now);
     // ", in all_reduce of ...": what the device has begun and not finished.
+    std::string missing_here(Lane lane, const WatchedTraffic& late) const;
     std::string at_work() const;
     void fail_with(std::exception_ptr failure);
 

@@ -37,23 +37,34 @@ Program Session::compile(const Graph& graph) const {
                             .reuse_memory = options_.reuse_memory});
 }
 
+// On a device: what there is, and what the program needs. Libraries and the next batch, while the step has its own, need some too.
+std::optional<Session::Room> Session::room_for(const Program& program) const {
+    const auto* const device = dynamic_cast<const HasDeviceMemory*>(backend_.get());
+    if (!device) return std::nullopt;
+    const DeviceMemoryUse use = device->memory_use();
+    Room room{.available = use.total - use.in_use, .step = has_room(program) ? 0 : program.memory.arena_bytes, .beside = use.libraries};
+    for (const StateBinding& binding : program.states)
+        if (!state_.contains(binding.spec.name)) room.states += binding.bytes;
+    for (const auto& [name, slot] : program.inputs) room.beside += program.slot(slot).bytes;
+    return room;
+}
+
+bool Session::has_room_for(const Graph& graph) const {
+    const auto room = room_for(compile(graph));
+    return !room || room->needed() <= room->available;
+}
+
 // A device that is too small says by how much before anything is put there.
 void Session::require_room(const Program& program) const {
-    const auto* const device = dynamic_cast<const HasDeviceMemory*>(backend_.get());
-    if (!device) return;
-    const DeviceMemoryUse use = device->memory_use();
-    int64_t states = 0, inputs = 0;
-    for (const StateBinding& binding : program.states)
-        if (!state_.contains(binding.spec.name)) states += binding.bytes;
-    for (const auto& [name, slot] : program.inputs) inputs += program.slot(slot).bytes;  // the next batch, while the step has its own
-    const int64_t step = has_room(program) ? 0 : program.memory.arena_bytes, beside = inputs + use.libraries;
-    const int64_t available = use.total - use.in_use, needed = states + step + beside;
+    const auto room = room_for(program);
+    if (!room) return;
     const auto gb = [](int64_t bytes) { return static_cast<double>(bytes) / 1e9; };
-    require(needed <= available,
+    require(room->needed() <= room->available,
             "the GPU has {:.2f} GB free, but {:.2f} GB are needed, {:.2f} GB for a step, {:.2f} GB for parameters and what belongs to "
             "them, and {:.2f} GB for the next "
             "batch and for libraries: {:.2f} GB too little. A smaller batch or more micro-batches need less",
-            gb(available), gb(needed), gb(step), gb(states), gb(beside), gb(needed - available));
+            gb(room->available), gb(room->needed()), gb(room->step), gb(room->states), gb(room->beside),
+            gb(room->needed() - room->available));
 }
 
 std::unique_ptr<Executor> Session::load(const Graph& graph) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,17 @@ class Session {
     // Compiles, binds the state (new tensors get their first values) and prepares the kernels. The largest program is best loaded first: another's memory may be
     // too small for it.
     std::unique_ptr<Executor> load(const Graph& graph);
+    // Whether there is memory for the graph's program; load() says what is missing where there is not.
+    bool has_room_for(const Graph& graph) const;
     // Memory held for steps, as allocated.
     int64_t step_bytes() const;
 
   private:
+    struct Room {
+        int64_t available = 0, step = 0, states = 0, beside = 0;
+        int64_t needed() const { return step + states + beside; }
+    };
+    std::optional<Room> room_for(const Program& program) const;
     void require_room(const Program& program) const;
     bool has_room(const Program& program) const { return memory_ && memory_->bytes() >= program.memory.arena_bytes; }
     std::shared_ptr<Memory> memory_for(const Program& program);

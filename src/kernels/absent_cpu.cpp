@@ -11,7 +11,11 @@ constexpr const char* kWhy = "not in this build (it needs oneDNN)";
 }  // namespace
 
 BackendEntry cpu_entry() {
-    return {{"cpu", false, kWhy}, [](const BackendOptions&) -> std::unique_ptr<Backend> { fail("the cpu backend is {}", kWhy); }};
+    return {"cpu",
+            [] {
+                return BackendStatus{"cpu", false, kWhy};
+            },
+            [](const BackendOptions&) -> std::unique_ptr<Backend> { fail("the cpu backend is {}", kWhy); }};
 }
 
 }  // namespace convoy

@@ -11,7 +11,11 @@ constexpr const char* kWhy = "not in this build (it needs CUDA)";
 }  // namespace
 
 BackendEntry cuda_entry() {
-    return {{"cuda", false, kWhy}, [](const BackendOptions&) -> std::unique_ptr<Backend> { fail("the cuda backend is {}", kWhy); }};
+    return {"cuda",
+            [] {
+                return BackendStatus{"cuda", false, kWhy};
+            },
+            [](const BackendOptions&) -> std::unique_ptr<Backend> { fail("the cuda backend is {}", kWhy); }};
 }
 
 }  // namespace convoy

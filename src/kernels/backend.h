@@ -120,6 +120,9 @@ struct DeviceStatus {
     std::string fault = {};  // why the backend cannot use it; empty: it can
 };
 
+// Of all backends that are known, whether this build has them or not.
+std::vector<std::string> backend_names();
+
 // What each known backend says of itself here: "ready", or why it is not.
 struct BackendStatus {
     std::string name;

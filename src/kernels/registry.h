@@ -6,7 +6,9 @@
 namespace convoy {
 
 struct BackendEntry {
-    BackendStatus status;
+    std::string name;
+    // Asks the driver, where there is one.
+    BackendStatus (*status)();
     // Error, with the status's detail, when it is not ready.
     std::unique_ptr<Backend> (*make)(const BackendOptions& options);
 };

@@ -58,6 +58,22 @@ CostTable cost_table_from_json(const Json& json) {
     return table;
 }
 
+Json to_json(const MeasuredCosts& costs) {
+    Json json = to_json(costs.table());
+    json["copy_bytes_per_second"] = costs.copy_bytes_per_second();
+    json["copy_weight"] = costs.copy_weight();
+    return json;
+}
+
+MeasuredCosts measured_costs_from_json(const Json& json) {
+    const auto number = [&](const char* name) {
+        require(json.is_object() && json.contains(name) && json[name].is_number(), "expected a number \"{}\"", name);
+        return json[name].get<double>();
+    };
+    const double rate = number("copy_bytes_per_second"), weight = number("copy_weight");
+    return {std::make_shared<CostTable>(cost_table_from_json(json)), rate, weight};
+}
+
 double MeasuredCosts::seconds(const Problem& problem, const Candidate& candidate) const {
     const auto known = table_->kernels.find(key_of(problem));
     if (known == table_->kernels.end() || known->second.empty()) return candidate.seconds;

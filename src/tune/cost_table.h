@@ -38,16 +38,22 @@ CostTable cost_table_from_json(const Json& json);
 // alone, by what it drives out of the caches, and a choice that changes layouts only where that pays well is worth a try of its own.
 class MeasuredCosts : public Costs {
   public:
-    MeasuredCosts(std::shared_ptr<const CostTable> table, const Target& target, double copy_weight = 1)
-        : table_(std::move(table)), copy_bytes_per_second_(target.copy_bytes_per_second()), copy_weight_(copy_weight) {}
+    MeasuredCosts(std::shared_ptr<const CostTable> table, double copy_bytes_per_second, double copy_weight = 1)
+        : table_(std::move(table)), copy_bytes_per_second_(copy_bytes_per_second), copy_weight_(copy_weight) {}
     double seconds(const Problem& problem, const Candidate& candidate) const override;
     double copy_seconds(const CopyProblem& copy) const override;
     const CostTable& table() const { return *table_; }
+    double copy_bytes_per_second() const { return copy_bytes_per_second_; }
+    double copy_weight() const { return copy_weight_; }
 
   private:
     std::shared_ptr<const CostTable> table_;
     double copy_bytes_per_second_;
     double copy_weight_;
 };
+
+// With all that decides what is chosen by them: the same again, wherever they are read.
+Json to_json(const MeasuredCosts& costs);
+MeasuredCosts measured_costs_from_json(const Json& json);
 
 }  // namespace convoy

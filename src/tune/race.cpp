@@ -54,18 +54,55 @@ class Runner {
     std::vector<double> times_;
 };
 
+// Whether the device of every rank has room for a second program beside the first.
+bool both_fit(const Graph& graph, const SessionOptions& second) {
+    Session session(second);
+    if (session.backend().on_host()) return true;
+    const bool here = session.has_room_for(graph);
+    bool everywhere = here;
+    for (Rank r = 0; second.link && r < second.link->size(); ++r)
+        everywhere = share_text(second.link, r, here ? "fits" : "") == "fits" && everywhere;
+    return everywhere;
+}
+
+// The same number on all ranks, from what the first one measured.
+int rounds_for(Link* link, double seconds, double each) {
+    constexpr double kFewest = 3, kMost = 200;
+    return std::stoi(share_text(link, 0, std::to_string(static_cast<int>(std::clamp(seconds / each, kFewest, kMost)))));
+}
+
+Verdict agreed(Link* link, double untuned, double tuned) {
+    const Json words = Json::parse(share_text(link, 0, Json{{"untuned", untuned}, {"tuned", tuned}}.dump()));
+    return {words["untuned"].get<double>(), words["tuned"].get<double>()};
+}
+
+// A device that has room for one program only runs one after the other.
+double alone(const Graph& graph, const SessionOptions& options, double seconds) {
+    Runner runner(graph, options);
+    runner.step();
+    const int rounds = rounds_for(options.link, seconds / 2, runner.step());
+    runner.forget();
+    for (int i = 0; i < rounds; ++i) runner.step();
+    return runner.seconds();
+}
+
 }  // namespace
 
 Verdict race(const Graph& graph, const SessionOptions& untuned, const SessionOptions& tuned, double seconds) {
-    Runner a(graph, untuned), b(graph, tuned);
+    auto first_runner = std::make_unique<Runner>(graph, untuned);
+    if (!both_fit(graph, tuned)) {
+        first_runner.reset();
+        const double before = alone(graph, untuned, seconds), after = alone(graph, tuned, seconds);
+        return agreed(untuned.link, before, after);
+    }
+    Runner &a = *first_runner, b(graph, tuned);
     a.step();
     b.step();
     const double both = a.step() + b.step();
-    constexpr double kFewest = 3, kMost = 200;
     // A close result may be the machine's noise.
     constexpr int kHeats = 3;
     constexpr double kClose = 0.1;
-    const int rounds = std::stoi(share_text(untuned.link, 0, std::to_string(static_cast<int>(std::clamp(seconds / both, kFewest, kMost)))));
+    const int rounds = rounds_for(untuned.link, seconds, both);
     a.forget();
     b.forget();
     Verdict verdict{};
@@ -76,9 +113,7 @@ Verdict race(const Graph& graph, const SessionOptions& untuned, const SessionOpt
             first.step();
             second.step();
         }
-        const Json mine{{"untuned", a.seconds()}, {"tuned", b.seconds()}};
-        const Json agreed = Json::parse(share_text(untuned.link, 0, mine.dump()));
-        verdict = {agreed["untuned"].get<double>(), agreed["tuned"].get<double>()};
+        verdict = agreed(untuned.link, a.seconds(), b.seconds());
         if (std::abs(verdict.tuned_seconds - verdict.untuned_seconds) > kClose * verdict.untuned_seconds) break;
     }
     return verdict;

@@ -180,7 +180,7 @@ class Tuner {
     void measure_copies() {
         constexpr int kMostTurns = 8;
         for (int turn = 0; turn < kMostTurns; ++turn) {
-            const HopefulCosts costs(std::make_shared<CostTable>(table_), target_);
+            const HopefulCosts costs(std::make_shared<CostTable>(table_), target_.copy_bytes_per_second());
             Compiler hopeful = compiler(&costs);
             bool fresh = false;
             for (const Rank r : ranks()) {
@@ -231,7 +231,7 @@ class Tuner {
         std::optional<Program> shown;
         constexpr double kCopyWeights[] = {1, 4};
         for (const double weight : kCopyWeights) {
-            const auto costs = std::make_shared<MeasuredCosts>(result_.table, target_, weight);
+            const auto costs = std::make_shared<MeasuredCosts>(result_.table, target_.copy_bytes_per_second(), weight);
             Program tuned = compiler(costs.get()).program(rank());
             // The first rank's programs are named; others', which follow from the same table, are not looked at.
             const bool fresh = met.insert(fingerprint({&tuned})).second || ranks().size() > 1;
@@ -244,11 +244,11 @@ class Tuner {
             result_.costs = verdict.better() ? costs : nullptr;
             shown = std::move(tuned);
         }
-        if (leads()) list_choices(untuned, *shown, MeasuredCosts(result_.table, target_));
+        if (leads()) list_choices(untuned, *shown, MeasuredCosts(result_.table, target_.copy_bytes_per_second()));
         result_.table = std::make_shared<CostTable>(table_);
     }
 
-    Verdict verdict_on(const std::string& name, const std::shared_ptr<const Costs>& costs) {
+    Verdict verdict_on(const std::string& name, const std::shared_ptr<const MeasuredCosts>& costs) {
         const auto known = table_.verdicts.find(name);
         if (known != table_.verdicts.end()) return known->second;
         if (leads()) tell("a tuned step against the untuned one");

@@ -34,7 +34,7 @@ struct TunedChoice {
 
 struct Tuning {
     std::shared_ptr<const CostTable> table;       // the same on all ranks
-    std::shared_ptr<const Costs> costs;           // what to compile with; none when the untuned program is as fast
+    std::shared_ptr<const MeasuredCosts> costs;   // what to compile with; none when the untuned program is as fast
     std::optional<Verdict> verdict;               // none when the two programs are the same
     int measured = 0, known = 0;                  // kernels and copies: measured now, known before
     double seconds = 0;                           // that it took

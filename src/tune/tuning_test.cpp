@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/file.h"
 #include "comm/thread_world.h"
 #include "model/autodiff.h"
@@ -108,15 +109,22 @@ TEST(MeasuredCosts, TakeEstimatesWhereNothingWasMeasured) {
         return Candidate{.algorithm = name, .inputs = {Layout::plain()}, .outputs = {Layout::plain()}, .seconds = seconds};
     };
     const auto backend = make_backend("reference", {});
-    EXPECT_EQ(MeasuredCosts(table, backend->target()).seconds(relu, candidate("a", 3)), 3);
+    EXPECT_EQ(MeasuredCosts(table, backend->target().copy_bytes_per_second()).seconds(relu, candidate("a", 3)), 3);
     table->kernels[key_of(relu)][key_of(candidate("a", 0))] = 0.5;
     table->kernels[key_of(relu)][key_of(candidate("b", 0))] = 2;
-    const MeasuredCosts costs(table, backend->target());
+    const MeasuredCosts costs(table, backend->target().copy_bytes_per_second());
     EXPECT_EQ(costs.seconds(relu, candidate("a", 3)), 0.5);
     EXPECT_EQ(costs.seconds(relu, candidate("left out", 1)), 2);
     const CopyProblem copy{.shape = {4, 8}, .to = Layout::channels_last(2)};
     table->copies[key_of(copy)] = 7;
     EXPECT_EQ(costs.copy_seconds(copy), 7);
+    // A run that goes on reads them again, and must choose as before.
+    const CopyProblem other{.shape = {400, 8}, .to = Layout::channels_last(2)};
+    const MeasuredCosts weighed(table, 3e9, 4), again = measured_costs_from_json(to_json(weighed));
+    for (const CopyProblem& each : {copy, other}) EXPECT_EQ(again.copy_seconds(each), weighed.copy_seconds(each));
+    EXPECT_EQ(weighed.copy_seconds(copy), 28);
+    EXPECT_EQ(again.table(), weighed.table());
+    EXPECT_THROW(measured_costs_from_json(to_json(*table)), Error);
 }
 
 Graph small_training() {

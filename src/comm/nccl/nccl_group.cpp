@@ -17,13 +17,12 @@ size_t elements(int64_t count) { return static_cast<size_t>(count); }
 
 }  // namespace
 
-NcclGroup::NcclGroup(const ncclUniqueId& id, int size, int place, std::chrono::milliseconds limit)
-    : size_(size), place_(place), limit_(limit) {
+NcclGroup::NcclGroup(const ncclUniqueId& id, int size, int place, Limits limits) : size_(size), place_(place), limits_(std::move(limits)) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
     try {
         check_nccl(ncclCommInitRankConfig(&comm_, size, id, place, &config), "ncclCommInitRank");
-        wait_until_ready("ncclCommInitRank", limit);
+        wait_until_ready("ncclCommInitRank", limits_.connect);
     } catch (...) {
         if (comm_) ncclCommAbort(comm_);
         throw;
@@ -52,6 +51,8 @@ void NcclGroup::wait_until_ready(const char* call, std::chrono::milliseconds lim
     for (Patience patience;;) {
         check_nccl(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
         if (state != ncclInProgress) break;
+        require(!aborted_, "{} was ended", call);
+        limits_.check();
         require(patience.pause(deadline), "{} of {} ranks took longer than {:.3g} s", call, size_,
                 static_cast<double>(limit.count()) * 1e-3);
     }
@@ -59,6 +60,8 @@ void NcclGroup::wait_until_ready(const char* call, std::chrono::milliseconds lim
 }
 
 std::string NcclGroup::trouble() const {
+    const std::unique_lock calls(calls_, std::try_to_lock);
+    if (!calls || aborted_) return "";  // who is calling finds out
     ncclResult_t state = ncclSuccess;
     const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
     if (asked != ncclSuccess) state = asked;
@@ -68,19 +71,33 @@ std::string NcclGroup::trouble() const {
 // NCCL stops the kernels at once, but returns only when no recording holds a call of the communicator any more; that is for whoever
 // unwinds to see to, so nobody may wait here.
 void NcclGroup::abort() {
+    aborted_ = true;
+    const std::unique_lock calls(calls_, std::try_to_lock);
+    if (calls) start_abort();
+}
+
+void NcclGroup::start_abort() {
     if (!aborting_.joinable()) aborting_ = std::thread([comm = comm_] { ncclCommAbort(comm); });
 }
 
 void NcclGroup::enqueue(const DeviceCall& call, cudaStream_t stream) {
-    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    std::unique_lock calls(calls_);
     try {
-        enqueue_parts(call, stream);
+        require(!aborted_, "{} was ended", name_of(call.call.kind));
+        check_nccl(ncclGroupStart(), "ncclGroupStart");
+        try {
+            enqueue_parts(call, stream);
+        } catch (...) {
+            ncclGroupEnd();
+            throw;
+        }
+        check_nccl(ncclGroupEnd(), "ncclGroupEnd");
+        wait_until_ready(name_of(call.call.kind).data(), limits_.call);
     } catch (...) {
-        ncclGroupEnd();
+        if (aborted_) start_abort();
         throw;
     }
-    check_nccl(ncclGroupEnd(), "ncclGroupEnd");
-    wait_until_ready(name_of(call.call.kind).data(), limit_);
+    if (aborted_) start_abort();  // it came while this thread had the communicator
 }
 
 // NCCL's own reduce_scatter and all_gather know pieces of one size only; others are several reductions or broadcasts, as one.

@@ -2,6 +2,9 @@
 // late.
 #pragma once
 
+#include <atomic>
+#include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -12,8 +15,12 @@ namespace convoy {
 
 class NcclGroup {
   public:
-    // All ranks of the group make it at the same time, with the id of its first rank. Error when NCCL refuses or it takes longer than `limit`.
-    NcclGroup(const ncclUniqueId& id, int size, int place, std::chrono::milliseconds limit);
+    struct Limits {
+        std::chrono::milliseconds connect, call;
+        std::function<void()> check;  // asked while NCCL takes its time: throws when the run has ended meanwhile
+    };
+    // All ranks of the group make it at the same time, with the id of its first rank. Error when NCCL refuses or it takes too long.
+    NcclGroup(const ncclUniqueId& id, int size, int place, Limits limits);
     ~NcclGroup();
     NcclGroup(const NcclGroup&) = delete;
     NcclGroup& operator=(const NcclGroup&) = delete;
@@ -27,11 +34,15 @@ class NcclGroup {
 
   private:
     void wait_until_ready(const char* call, std::chrono::milliseconds limit) const;
+    void start_abort();
     void enqueue_parts(const DeviceCall& call, cudaStream_t stream) const;
 
     ncclComm_t comm_ = nullptr;
     int size_ = 1, place_ = 0;
-    std::chrono::milliseconds limit_;
+    Limits limits_;
+    // Held by calls of NCCL's that another thread's abort would pull the communicator from under; whoever has it when both are due does the abort.
+    mutable std::mutex calls_;
+    std::atomic<bool> aborted_ = false;
     std::thread aborting_;
 };
 

@@ -15,6 +15,8 @@ namespace {
 
 using GroupName = std::pair<Lane, std::vector<Rank>>;
 
+constexpr std::chrono::minutes kConnect{1};
+
 cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 std::string version_text() {
@@ -37,11 +39,21 @@ class NcclTraffic : public DeviceTraffic {
     NcclTraffic(const DeviceEndpoint& device, const HostLanes& host)
         : host_(host), device_(device.number), name_(version_text()), world_(static_cast<size_t>(transport().size())) {
         std::iota(world_.begin(), world_.end(), 0);
-        use();
-        for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-            lanes_[lane] = std::make_unique<LaneStream>();
-            marks_[lane] = &lanes_[lane]->marks();
+        // What a rank does by itself comes first, and all hear whether it went well everywhere: whoever gave up alone would leave the others waiting.
+        std::string refused;
+        try {
+            use();
+            for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+                lanes_[lane] = std::make_unique<LaneStream>();
+                marks_[lane] = &lanes_[lane]->marks();
+            }
+        } catch (const Error& e) {
+            refused = e.what();
         }
+        int32_t ready = refused.empty();
+        service(world_).all_reduce(reinterpret_cast<std::byte*>(&ready), 1, DType::i32, ReduceOp::Min);
+        require(refused.empty(), "{}", refused);
+        require(ready, "another rank could not prepare its GPU for traffic");
         add_group({Lane::Gradient, world_});
         watch_.emplace(
             transport(), marks_,
@@ -90,15 +102,25 @@ class NcclTraffic : public DeviceTraffic {
     void add_group(const GroupName& name) {
         const auto& group = name.second;
         Communicator& host = service(group);
-        ncclUniqueId id{};
-        std::string refused;
+        struct {
+            ncclUniqueId id;
+            int32_t ready;
+        } first{};
+        std::string refused = "another rank has no id of NCCL's";
         if (host.place() == 0) {
-            const ncclResult_t status = ncclGetUniqueId(&id);
-            if (status != ncclSuccess) refused = "ncclGetUniqueId: " + nccl_text(status);
+            const ncclResult_t status = ncclGetUniqueId(&first.id);
+            first.ready = status == ncclSuccess;
+            if (!first.ready) refused = "ncclGetUniqueId: " + nccl_text(status);
         }
-        host.broadcast(reinterpret_cast<std::byte*>(&id), sizeof(id), DType::u8, 0);  // even so: the others wait for it
-        require(refused.empty(), "{}", refused);
-        auto made = std::make_unique<NcclGroup>(id, host.size(), host.place(), channel(name.first).limit());
+        host.broadcast(reinterpret_cast<std::byte*>(&first), sizeof(first), DType::u8, 0);
+        require(first.ready, "{}", refused);
+        // Connecting is given up well before those wait too long who have heard that it cannot be.
+        const auto limit = channel(name.first).limit();
+        const auto ended = [this] {
+            if (const auto failure = transport().failure()) throw RunFailed(*failure);
+        };
+        auto made = std::make_unique<NcclGroup>(first.id, host.size(), host.place(),
+                                                NcclGroup::Limits{std::min<std::chrono::milliseconds>(limit / 3, kConnect), limit, ended});
         const std::lock_guard lock(mutex_);
         groups_.emplace(name, std::move(made));
     }

@@ -103,12 +103,15 @@ class CpuBackend : public Backend {
 }  // namespace
 
 BackendEntry cpu_entry() {
-    const auto* version = dnnl::version();
-    return {{"cpu",
-             true,
-             fmt::format("oneDNN {}.{}.{}, vectors of {} floats", version->major, version->minor, version->patch,
-                         dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core ? 16 : 8),
-             {DType::f64, DType::f32}},
+    return {"cpu",
+            [] {
+                const auto* version = dnnl::version();
+                return BackendStatus{"cpu",
+                                     true,
+                                     fmt::format("oneDNN {}.{}.{}, vectors of {} floats", version->major, version->minor, version->patch,
+                                                 dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core ? 16 : 8),
+                                     {DType::f64, DType::f32}};
+            },
             [](const BackendOptions& options) -> std::unique_ptr<Backend> { return std::make_unique<CpuBackend>(options); }};
 }
 

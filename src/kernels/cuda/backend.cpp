@@ -178,7 +178,7 @@ BackendStatus status_here() {
 }  // namespace
 
 BackendEntry cuda_entry() {
-    return {status_here(),
+    return {"cuda", status_here,
             [](const BackendOptions& options) -> std::unique_ptr<Backend> { return std::make_unique<CudaBackend>(options.device); }};
 }
 

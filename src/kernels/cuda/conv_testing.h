@@ -16,8 +16,7 @@ namespace convoy::cuda {
 class DeviceConvTest : public testing::Test {
   protected:
     void SetUp() override {
-        std::string why;
-        if (device_count(why) == 0) GTEST_SKIP() << why;
+        if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
         device_ = std::make_unique<Device>(0);
         device_->use();
     }

@@ -52,6 +52,11 @@ std::string device_fault(int number) {
                        properties.minor, kLeast);
 }
 
+std::string why_no_device() {
+    std::string why;
+    return device_count(why) == 0 ? why : device_fault(0);
+}
+
 std::string describe_device(int number) {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");

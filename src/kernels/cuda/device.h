@@ -70,6 +70,8 @@ int device_count(std::string& why);
 bool driver_is_faulty();
 // Why this build cannot use a device; nothing when it can.
 std::string device_fault(int number);
+// Why tests that need a device cannot run here; nothing when they can.
+std::string why_no_device();
 // "driver 13.0, runtime 13.0, cuDNN 9.19.0"
 std::string describe_libraries();
 // "NVIDIA H200, 139.8 GiB"

@@ -12,8 +12,7 @@ namespace {
 class IntakeTest : public testing::Test {
   protected:
     void SetUp() override {
-        std::string why;
-        if (device_count(why) == 0) GTEST_SKIP() << why;
+        if (const std::string why = why_no_device(); !why.empty()) GTEST_SKIP() << why;
         backend_ = make_backend("cuda", {});
     }
 

@@ -168,6 +168,8 @@ std::unique_ptr<Backend> make_reference_backend(const BackendOptions& options) {
     return std::make_unique<ReferenceBackend>(options.threads);
 }
 
-BackendEntry reference_entry() { return {{"reference", true, "ready", {DType::f64, DType::f32}}, make_reference_backend}; }
+BackendEntry reference_entry() {
+    return {"reference", [] { return BackendStatus{"reference", true, "ready", {DType::f64, DType::f32}}; }, make_reference_backend};
+}
 
 }  // namespace convoy
