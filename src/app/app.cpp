@@ -34,7 +34,8 @@ class BriefFormatter : public CLI::Formatter {
     std::string make_subcommand(const CLI::App* command) const override {
         const std::string text = command->get_description();
         std::ostringstream out;
-        out << std::left << std::setw(static_cast<int>(get_column_width())) << "  " + command->get_name() << text.substr(0, text.find('\n')) << '\n';
+        out << std::left << std::setw(static_cast<int>(get_column_width())) << "  " + command->get_name() << text.substr(0, text.find('\n'))
+            << '\n';
         return out.str();
     }
 };

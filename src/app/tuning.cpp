@@ -42,13 +42,12 @@ bool is_convolution(const Problem& problem) {
 }  // namespace
 
 void add_limits(Parser& parser, TuningArguments& arguments) {
-    allow_only(
-        parser
-            .add_option("--numerics", arguments.numerics,
-                        "exact: plain sums only; fast: also Winograd's and Fourier's methods and sums of split numbers (AMX), which "
-                        "lose digits (default: fast). On a GPU exact is slow in f32 and tf32: convolutions are not left to its library")
-            ->option_text("NAME"),
-        {"exact", "fast"});
+    allow_only(parser
+                   .add_option("--numerics", arguments.numerics,
+                               "exact: plain sums only; fast: also Winograd's and Fourier's methods and sums of split numbers (AMX), which "
+                               "lose digits (default: fast)")
+                   ->option_text("NAME"),
+               {"exact", "fast"});
     allow_whole(
         parser
             .add_option(

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "comm/thread_world.h"
 #include "model/autodiff.h"
 #include "model/builder.h"

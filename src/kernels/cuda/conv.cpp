@@ -17,6 +17,9 @@ namespace convoy::cuda {
 
 namespace {
 
+// With the transforms that the type allows, and without any.
+constexpr const char *kLibrary = "cudnn", *kLibraryExact = "cudnn-exact";
+
 // --- What is offered ------------------------------------------------------------------------------------------------------------
 
 std::optional<ConvProblem> recognised(const Problem& problem) {
@@ -40,17 +43,22 @@ std::vector<Candidate> candidates(const Problem& p) {
     const auto conv = *recognised(p);
     const int rank = conv.window.rank() + 2;
     std::vector<Candidate> list;
-    if (for_library(p, conv)) {
+    const auto by_library = [&](const char* name, bool transforms) {
         const double rate = p.compute == DType::bf16 ? 400e12 : p.compute == DType::tf32 ? 200e12 : 40e12;
-        Candidate candidate = candidate_of(
-            p,
-            {.layout = library_layout(p.compute, rank), .activations = {conv.x, conv.w, conv.y}, .workspace_bytes = library_workspace(p)});
-        candidate.algorithm = "cudnn";
-        candidate.seconds = memory_seconds(p) + work_of(p) / rate;
-        candidate.numerics = library_transforms(p.compute) ? Numerics::Fast : Numerics::Exact;
+        constexpr double kWithout = 1.3;  // a guess
+        Candidate candidate = candidate_of(p, {.layout = library_layout(p.compute, rank),
+                                               .activations = {conv.x, conv.w, conv.y},
+                                               .workspace_bytes = library_workspace(p, transforms)});
+        candidate.algorithm = name;
+        candidate.seconds = memory_seconds(p) + work_of(p) / rate * (transforms == library_transforms(p.compute) ? 1 : kWithout);
+        candidate.numerics = transforms ? Numerics::Fast : Numerics::Exact;
         candidate.input_types = read_types(p);
         if (conv.w < p.inputs && p.compute == DType::bf16) candidate.input_types[static_cast<size_t>(conv.w)] = DType::bf16;
         list.push_back(std::move(candidate));
+    };
+    if (for_library(p, conv)) {
+        by_library(kLibrary, library_transforms(p.compute));
+        if (library_transforms(p.compute)) by_library(kLibraryExact, false);
     }
     Candidate direct = only_plain(p)[0];
     direct.algorithm = "direct";
@@ -76,9 +84,11 @@ std::unique_ptr<Kernel> prepare_direct(const KernelRequest& request, Device& dev
 }
 
 std::unique_ptr<Kernel> prepare(const KernelRequest& request, Device& device) {
-    if (request.algorithm == "conv:cudnn") {
+    const std::string name = request.algorithm.substr(request.algorithm.find(':') + 1);
+    if (name == kLibrary || name == kLibraryExact) {
         std::string why;
-        if (auto kernel = library_conv(request, *recognised(request.problem), device, why)) return kernel;
+        const bool transforms = name == kLibrary && library_transforms(request.problem.compute);
+        if (auto kernel = library_conv(request, {*recognised(request.problem), transforms}, device, why)) return kernel;
         const std::string problem = key_of(request.problem);
         warn_once(problem, "{} is computed directly, which is slow, because the library has no way to do it here: {}", problem, why);
     }

@@ -51,15 +51,17 @@ void copy_to_box(const Device& device, const Operand& src, const Operand& dst, c
 
 class LibraryConv {
   public:
-    LibraryConv(const KernelRequest& request, const ConvProblem& conv, Device& device)
+    LibraryConv(const KernelRequest& request, const ConvProblem& conv, Device& device, bool transforms)
         : device_(device),
           problem_(request.problem),
           compute_(request.problem.compute),
           groups_(conv.groups),
           work_(work_of(request.problem)),
           follow_{conv.bias == kNoTensor ? nullptr : operand(request, conv.bias).data, conv.activation},
-          asked_{conv.direction, conv.window, compute_, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y), {}},
-          scratch_(request.workspace, request.workspace_bytes) {}
+          asked_{conv.direction, conv.window, compute_, operand(request, conv.x), operand(request, conv.w), operand(request, conv.y)},
+          scratch_(request.workspace, request.workspace_bytes) {
+        asked_.transforms = transforms;
+    }
 
     std::unique_ptr<Kernel> kernel(std::string& why) {
         const auto list = ways();
@@ -114,7 +116,7 @@ class LibraryConv {
 
     // The next plan will know how much it needs.
     std::unique_ptr<Kernel> kept(Start start, int64_t bytes) const {
-        if (!failures_.for_memory) remember_workspace(problem_, bytes);
+        if (!failures_.for_memory) remember_workspace(problem_, asked_.transforms, bytes);
         return make_kernel([start = std::move(start)](const StepContext&) { start(); });
     }
 
@@ -395,8 +397,8 @@ Layout library_layout(DType compute, int rank) {
     return compute == DType::bf16 || compute == DType::tf32 ? Layout::channels_last(rank) : Layout::plain();
 }
 
-std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device, std::string& why) {
-    return LibraryConv(request, conv, device).kernel(why);
+std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const LibraryConvCase& which, Device& device, std::string& why) {
+    return LibraryConv(request, which.conv, device, which.transforms).kernel(why);
 }
 
 }  // namespace convoy::cuda

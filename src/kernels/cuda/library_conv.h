@@ -12,7 +12,11 @@ namespace convoy::cuda {
 
 // Tensor cores work along the channels.
 Layout library_layout(DType compute, int rank);
+struct LibraryConvCase {
+    ConvProblem conv;
+    bool transforms;  // whether its engines may use Winograd's or Fourier's
+};
 // Nothing, with the reason in `why`, when the library has no way to do it. The request's problem must outlive the call only.
-std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const ConvProblem& conv, Device& device, std::string& why);
+std::unique_ptr<Kernel> library_conv(const KernelRequest& request, const LibraryConvCase& which, Device& device, std::string& why);
 
 }  // namespace convoy::cuda

@@ -60,13 +60,14 @@ std::string text_of(const Asked& asked) {
     const Window v = padded(asked.window);
     text += fmt::format(" stride {} dilation {} pad {} {}", to_string(v.stride), to_string(v.dilation), to_string(v.pad_lo),
                         to_string(v.pad_hi));
+    if (asked.transforms != library_transforms(asked.compute)) text += " without transforms";
     return text + asked.at_once.text();
 }
 
 std::shared_ptr<ExecutionPlan> library_plan(Device& device, const Asked& asked, const Scratch& scratch, double hopeless,
                                             Failures& failures) {
     TuneRequest request{.problem = text_of(asked),
-                        .policy = {.tensor_cores = asked.compute != DType::f32, .transforms = library_transforms(asked.compute)},
+                        .policy = {.tensor_cores = asked.compute != DType::f32, .transforms = asked.transforms},
                         .memory = {{kX, asked.x.data}, {kW, asked.w.data}, {kY, asked.y.data}},
                         .workspace = scratch.rest(),
                         .workspace_bytes = scratch.left(),

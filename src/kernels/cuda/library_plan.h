@@ -21,18 +21,19 @@ struct Follow {
     std::string text() const;
 };
 
+// Whether engines are of use that use Winograd's or Fourier's transforms. In bf16 they would gain nothing and lose digits.
+constexpr bool library_transforms(DType compute) { return compute != DType::bf16; }
+
 struct Asked {
     Direction direction;
     Window window;
     DType compute;
     Operand x, w, y;
-    Follow at_once;  // what the same kernel does with the result
+    bool transforms = library_transforms(compute);  // whether engines that transform may be taken
+    Follow at_once = {};                            // what the same kernel does with the result
 };
 // It in words.
 std::string text_of(const Asked& asked);
-
-// Whether engines may be taken that use Winograd's or Fourier's transforms. In bf16 they would gain nothing and lose digits.
-constexpr bool library_transforms(DType compute) { return compute != DType::bf16; }
 
 // The fastest of the library's engines, bound to the operands, with memory of the scratch; nothing when there is none. `hopeless` as in TuneRequest,
 // `failures` as in tune().

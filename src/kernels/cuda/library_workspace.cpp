@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/cudnn_graph.h"
 #include "kernels/cuda/engine_cache.h"
+#include "kernels/cuda/library_plan.h"
 #include "kernels/cuda/scratch.h"
 #include "kernels/cuda/slices.h"
 #include "program/key.h"
@@ -19,8 +20,9 @@ constexpr int64_t kAlignment = Scratch::kAlignment, kPage = 4096;
 int64_t pages(int64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 // (No device is known when candidates are offered; too little for another one only means another choice.)
-std::string key_for(const Problem& problem) {
-    return fmt::format("cuDNN {}, scratch bytes of ways {}: {}", cudnnGetVersion(), kWays, key_of(problem));
+std::string key_for(const Problem& problem, bool transforms) {
+    return fmt::format("cuDNN {}, scratch bytes of ways {}{}: {}", cudnnGetVersion(), kWays,
+                       transforms == library_transforms(problem.compute) ? "" : " without transforms", key_of(problem));
 }
 
 const TensorDesc& tensor(const Problem& problem, int t) { return problem.tensors[static_cast<size_t>(t)]; }
@@ -57,13 +59,14 @@ int64_t widened_bytes(const Shape& x, const Shape& w) {
     return (widened(x) + widened(w)) * size_of(DType::bf16) + 2 * kAlignment;
 }
 
-int64_t bytes_for_any_way(const Problem& problem) {
+int64_t bytes_for_any_way(const Problem& problem, bool transforms) {
     constexpr int64_t kLeast = int64_t{4} << 20, kMost = int64_t{2} << 30;
     int64_t bytes = 0;
     for (const TensorDesc& t : problem.tensors) bytes += numel(t.shape) * size_of(t.dtype);
     const auto conv = *conv_problem(problem);
     int64_t copies = padding_bytes(conv.window, tensor(problem, conv.x)) + slice_bytes(problem, conv);
-    if (problem.compute != DType::bf16) return pages(std::clamp((problem.compute == DType::f32 ? 8 : 4) * bytes, kLeast, kMost) + copies);
+    const int64_t times = !transforms ? 2 : problem.compute == DType::f32 ? 8 : 4;
+    if (problem.compute != DType::bf16) return pages(std::clamp(times * bytes, kLeast, kMost) + copies);
     // With bf16 few engines are chosen that need much: for gradients of weights, whose sums are made in parts.
     const int64_t much = conv.direction == Direction::GradWeight ? int64_t{1} << 30 : int64_t{128} << 20;
     copies += widened_bytes(tensor(problem, conv.x).shape, tensor(problem, conv.w).shape);
@@ -72,14 +75,14 @@ int64_t bytes_for_any_way(const Problem& problem) {
 
 }  // namespace
 
-int64_t library_workspace(const Problem& problem) {
-    const int64_t any = bytes_for_any_way(problem);
-    const auto known = EngineCache::shared().find(key_for(problem));
+int64_t library_workspace(const Problem& problem, bool transforms) {
+    const int64_t any = bytes_for_any_way(problem, transforms);
+    const auto known = EngineCache::shared().find(key_for(problem, transforms));
     return known ? std::clamp(pages(static_cast<int64_t>(std::atoll(known->c_str())) + kAlignment), kPage, any) : any;
 }
 
-void remember_workspace(const Problem& problem, int64_t bytes) {
-    const std::string key = key_for(problem), text = std::to_string(bytes);
+void remember_workspace(const Problem& problem, bool transforms, int64_t bytes) {
+    const std::string key = key_for(problem, transforms), text = std::to_string(bytes);
     if (EngineCache::shared().find(key) != text) EngineCache::shared().store(key, text);
 }
 

@@ -9,7 +9,7 @@ namespace convoy::cuda {
 constexpr int kWays = 4;
 
 // For any way, until one is chosen; from then on as much as that one needs.
-int64_t library_workspace(const Problem& problem);
-void remember_workspace(const Problem& problem, int64_t bytes);
+int64_t library_workspace(const Problem& problem, bool transforms);
+void remember_workspace(const Problem& problem, bool transforms, int64_t bytes);
 
 }  // namespace convoy::cuda

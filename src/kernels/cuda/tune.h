@@ -17,14 +17,14 @@ struct TuneRequest {
     std::vector<std::pair<int64_t, void*>> memory;  // by uid; outputs are written
     void* workspace;
     int64_t workspace_bytes;  // an engine that needs more is not taken
-    double hopeless = 0;      // seconds: an engine whose first run took longer is not run again (0: there are none)
+    double hopeless = 0;      // seconds: an engine that takes longer is given up after a run or two, and not remembered (0: there are none)
 };
 // Nothing when the library has no engine for it. What went wrong with engines is added to `failures`; a choice without those that memory lacked for is not
 // remembered.
 std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request, Failures& failures);
 
-// Seconds that the device takes for what `start` starts: the best of a few runs, after one that is not counted, unless that one took so long already that
-// the others are hopeless (0: never).
+// Seconds that the device takes for what `start` starts: the best of a few runs, after one that is not counted, and fewer when these took so long that others are
+// hopeless (0: never).
 double measure_runs(Device& device, const std::function<void()>& start, double hopeless);
 
 // What was chosen for a problem: measured anew it might be another. Asked again in one's turn to measure (EngineCache::Turn), because another rank may have
