@@ -216,7 +216,7 @@ std::shared_ptr<const Costs> costs_for(const TrainConfig& given, bool resume, Li
             if (!document["uses_tuned"].get<bool>()) return nullptr;
             return std::make_shared<MeasuredCosts>(measured_costs_from_json(document));
         } catch (const Error& e) {
-            fail("{}: {}", kept.string(), e.what());
+            fail("{}: {}; an older version may have written it, with which the run can go on", kept.string(), e.what());
         }
     }
     const Tuning tuning = tune_here(training_graph_of(config, config.batch), session);

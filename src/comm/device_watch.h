@@ -57,8 +57,9 @@ class DeviceWatch {
     bool idle() const;
     // Takes note of what the device has done. The text of what is late, or nothing.
     std::string look(Lane lane, Clock::time_point now);
-    // ", in all_reduce of ...": what the device has begun and not finished.
+    // The ranks that have not come to it.
     std::string missing_here(Lane lane, const WatchedTraffic& late) const;
+    // ", in all_reduce of ...": what the device has begun and not finished.
     std::string at_work() const;
     void fail_with(std::exception_ptr failure);
 

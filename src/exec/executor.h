@@ -31,7 +31,7 @@ struct Site {
 class Executor : private Pending {
   public:
     // With a link, making an executor is collective over the ranks. Executors may have one memory when they run in turns: what one of them holds there, inputs and
-    // results, is gone when another gets an input or runs.
+    // results, is gone when another is made, gets an input or runs.
     Executor(Program program, const Site& site);
     // Finishes its last step, unless an exception is on its way.
     ~Executor() override;

@@ -77,7 +77,7 @@ std::unique_ptr<Executor> Session::load(const Graph& graph) {
 }
 
 std::shared_ptr<Memory> Session::memory_for(const Program& program) {
-    if (!options_.reuse_memory || !has_room(program)) {
+    if (!has_room(program)) {
         memory_ = nullptr;  // unless a program runs there
         memory_ = backend_->allocate(program.memory.arena_bytes);
         held_.push_back(memory_);

@@ -179,6 +179,7 @@ std::vector<OpParam> params() {
         }
     // The two kinds differ in bf16 alone.
     for (const NamedCase& c : op_testing::op_cases()) list.push_back({"cuda", DType::bf16, c, false, true});
+    for (const NamedCase& c : op_testing::pattern_cases()) list.push_back({"cuda", DType::bf16, c, true, true});
     return list;
 }
 

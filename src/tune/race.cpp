@@ -54,8 +54,8 @@ class Runner {
     std::vector<double> times_;
 };
 
-// Whether the device of every rank has room for a second program beside the first.
-bool both_fit(const Graph& graph, const SessionOptions& second) {
+// Whether the device of every rank has room for this program beside what is there now.
+bool fits(const Graph& graph, const SessionOptions& second) {
     Session session(second);
     if (session.backend().on_host()) return true;
     const bool here = session.has_room_for(graph);
@@ -90,9 +90,10 @@ double alone(const Graph& graph, const SessionOptions& options, double seconds) 
 
 Verdict race(const Graph& graph, const SessionOptions& untuned, const SessionOptions& tuned, double seconds) {
     auto first_runner = std::make_unique<Runner>(graph, untuned);
-    if (!both_fit(graph, tuned)) {
+    if (!fits(graph, tuned)) {
         first_runner.reset();
-        const double before = alone(graph, untuned, seconds), after = alone(graph, tuned, seconds);
+        constexpr double kNever = 1e300;  // JSON has no infinity
+        const double before = alone(graph, untuned, seconds), after = fits(graph, tuned) ? alone(graph, tuned, seconds) : kNever;
         return agreed(untuned.link, before, after);
     }
     Runner &a = *first_runner, b(graph, tuned);

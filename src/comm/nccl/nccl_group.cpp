@@ -73,11 +73,7 @@ std::string NcclGroup::trouble() const {
 void NcclGroup::abort() {
     aborted_ = true;
     const std::unique_lock calls(calls_, std::try_to_lock);
-    if (calls) start_abort();
-}
-
-void NcclGroup::start_abort() {
-    if (!aborting_.joinable()) aborting_ = std::thread([comm = comm_] { ncclCommAbort(comm); });
+    if (calls && !aborting_.joinable()) aborting_ = std::thread([comm = comm_] { ncclCommAbort(comm); });
 }
 
 void NcclGroup::enqueue(const DeviceCall& call, cudaStream_t stream) {
@@ -94,10 +90,12 @@ void NcclGroup::enqueue(const DeviceCall& call, cudaStream_t stream) {
         check_nccl(ncclGroupEnd(), "ncclGroupEnd");
         wait_until_ready(name_of(call.call.kind).data(), limits_.call);
     } catch (...) {
-        if (aborted_) start_abort();
+        calls.unlock();
+        if (aborted_) abort();
         throw;
     }
-    if (aborted_) start_abort();  // it came while this thread had the communicator
+    calls.unlock();
+    if (aborted_) abort();  // it came while this thread had the communicator
 }
 
 // NCCL's own reduce_scatter and all_gather know pieces of one size only; others are several reductions or broadcasts, as one.

@@ -34,7 +34,6 @@ class NcclGroup {
 
   private:
     void wait_until_ready(const char* call, std::chrono::milliseconds limit) const;
-    void start_abort();
     void enqueue_parts(const DeviceCall& call, cudaStream_t stream) const;
 
     ncclComm_t comm_ = nullptr;

@@ -11,8 +11,9 @@ namespace convoy::cuda {
 
 namespace {
 
-// For another process's turn. Some engines are compiled when they are first asked for, which takes seconds each.
-constexpr std::chrono::minutes kPatience{5};
+// For another process's turn, which is one convolution's. Some engines are compiled when they are first asked for, which takes seconds each. Ranks wait for each
+// other for longer.
+constexpr std::chrono::seconds kPatience{60};
 
 std::string default_path() {
     try {
@@ -83,7 +84,7 @@ EngineCache::Turn::Turn(EngineCache& cache) : cache_(cache), lock_(cache.turns_)
     {
         const std::lock_guard lock(cache_.mutex_);
         if (++cache_.turns_taken_ > 1) return;
-        path = cache_.path_;
+        if (!cache_.waited_in_vain_) path = cache_.path_;
     }
     if (path.empty()) return;
     try {
@@ -91,6 +92,9 @@ EngineCache::Turn::Turn(EngineCache& cache) : cache_(cache), lock_(cache.turns_)
     } catch (const Error&) {  // writing says so
     }
     const std::lock_guard lock(cache_.mutex_);
+    cache_.waited_in_vain_ = of_processes_ && !of_processes_->held();
+    if (cache_.waited_in_vain_)
+        warn_once("engine turn", "another process has held {}.turn for a minute; engines are chosen without waiting for it", path);
     cache_.read();
 }
 

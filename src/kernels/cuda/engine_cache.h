@@ -23,7 +23,7 @@ class EngineCache {
 
     // A turn to measure, one at a time, of all threads of all processes that share the file: ranks may be either, and share a GPU. Whoever had to wait finds what
     // the others have chosen, and need not measure it, so ranks choose alike. What is stored during a turn is written when it ends. A turn may be taken
-    // within a turn. A process that keeps its turn for more than some minutes is not waited for.
+    // within a turn. A process that keeps its turn for more than a minute is not waited for any more.
     class Turn {
       public:
         explicit Turn(EngineCache& cache);
@@ -47,6 +47,7 @@ class EngineCache {
     std::recursive_mutex turns_;
     std::mutex mutex_;  // of all below
     int turns_taken_ = 0;
+    bool waited_in_vain_ = false;  // for another process's turn: not to be done again
     Engines engines_, unwritten_;
 };
 

@@ -92,11 +92,7 @@ class LibraryConv {
             seconds = taken;
             bytes = needed_;
         }
-        if (!best && failures_.for_memory)
-            throw OutOfMemory(fmt::format(
-                "{} has too little memory left beside the program for the library to compute {}: {}. A smaller batch or more micro-batches "
-                "need less",
-                device_.name(), key_of(problem_), failures_.last));
+        if (!best && failures_.for_memory) lack_memory();
         if (!best) {
             why = failures_.last.empty() ? "there is too little scratch memory" : failures_.last;
             return nullptr;
@@ -111,7 +107,15 @@ class LibraryConv {
             for (const Way& way : list)
                 if (way.name == *known)
                     if (Start start = way.make(scratch_)) return kept(std::move(start), needed_);
+        if (failures_.for_memory) lack_memory();  // another way would be slower, and give other bits
         return nullptr;
+    }
+
+    [[noreturn]] void lack_memory() const {
+        throw OutOfMemory(fmt::format(
+            "{} has too little memory left beside the program for the library to compute {}: {}. A smaller batch or more micro-batches "
+            "need less",
+            device_.name(), key_of(problem_), failures_.last));
     }
 
     // The next plan will know how much it needs.

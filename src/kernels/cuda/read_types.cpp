@@ -95,4 +95,12 @@ std::vector<DType> read_types(const Problem& problem) {
     return types;
 }
 
+bool is_of_one_type(const Problem& problem) {
+    const DType real = stored_as(Element::Real, problem.compute);
+    return problem.steps.size() == 1 || std::none_of(problem.steps.begin(), problem.steps.end(), [&](const ProblemStep& step) {
+               const bool follows = std::holds_alternative<AddOp>(step.op) || std::holds_alternative<BiasOp>(step.op);
+               return follows && problem.tensors[static_cast<size_t>(step.outputs[0])].dtype != real;
+           });
+}
+
 }  // namespace convoy::cuda

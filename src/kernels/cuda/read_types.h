@@ -11,4 +11,8 @@ namespace convoy::cuda {
 // The type of every input of the problem as its kernel reads it: what a candidate asks for, so that others are copied into it.
 std::vector<DType> read_types(const Problem& problem);
 
+// Whether what stays inside a problem of several steps is of the type that its kernel computes in: a sum takes the kind of its first term, which may be a stored
+// parameter. Ops for which it is not are computed one by one.
+bool is_of_one_type(const Problem& problem);
+
 }  // namespace convoy::cuda

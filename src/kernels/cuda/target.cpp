@@ -14,6 +14,7 @@ DType CudaTarget::storage(Element element, DType compute) const {
 }
 
 std::vector<Candidate> CudaTarget::candidates(const Problem& problem) const {
+    if (!is_of_one_type(problem)) return {};
     for (const Family& family : families())
         for (const Case& each : family.cases) {
             if (!each.accepts(problem)) continue;

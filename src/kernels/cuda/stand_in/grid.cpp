@@ -46,7 +46,7 @@ struct Fiber {
     unsigned mask = 0;
     int step = 0;
     uint64_t value = 0;
-    std::source_location where{};
+    Spot where{};
 };
 
 class Blocks {
@@ -73,7 +73,7 @@ class Blocks {
         return fault_;
     }
 
-    void wait(unsigned mask, uint64_t value, int step, const std::source_location& where) {
+    void wait(unsigned mask, uint64_t value, int step, const Spot& where) {
         Fiber& fiber = *running_;
         fiber.waits = true;
         fiber.mask = mask;
@@ -146,13 +146,11 @@ class Blocks {
         }
     }
 
-    static bool same_place(const Fiber& a, const Fiber& b) {
-        return a.mask == b.mask && a.where.line() == b.where.line() && std::string_view(a.where.file_name()) == b.where.file_name();
-    }
+    static bool same_place(const Fiber& a, const Fiber& b) { return a.mask == b.mask && a.where == b.where; }
 
     void require(bool holds, const Fiber& fiber, const char* what) {
         if (!holds && fault_.empty())
-            fault_ = std::string(what) + " (" + fiber.where.file_name() + ":" + std::to_string(fiber.where.line()) + ", thread " +
+            fault_ = std::string(what) + " (" + fiber.where.file + ":" + std::to_string(fiber.where.line) + ", thread " +
                      std::to_string(fiber.thread) + ")";
     }
 
@@ -232,9 +230,9 @@ std::string run_grid(const dim3& grid, const dim3& block, const std::function<vo
     return Blocks::of_this_thread().run(grid, block, kernel, backwards);
 }
 
-void barrier(const std::source_location& where) { Blocks::of_this_thread().wait(0, 0, 0, where); }
+void barrier(const Spot& where) { Blocks::of_this_thread().wait(0, 0, 0, where); }
 
-uint64_t exchange(unsigned mask, uint64_t value, int step, const std::source_location& where) {
+uint64_t exchange(unsigned mask, uint64_t value, int step, const Spot& where) {
     Blocks& blocks = Blocks::of_this_thread();
     blocks.wait(mask, value, step, where);
     return blocks.brought();

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <source_location>
 #include <type_traits>
 #include <vector>
 
@@ -14,21 +13,28 @@ extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace stand_in {
 
+// Where in the source a thread waits.
+struct Spot {
+    const char* file = "";
+    int line = 0;
+    bool operator==(const Spot& other) const { return line == other.line && std::strcmp(file, other.file) == 0; }
+};
+
 // The calling thread goes on when all threads of its block have come here.
-void barrier(const std::source_location& where);
+void barrier(const Spot& where);
 // The same for the lanes of a warp; gives what lane ^ step has brought.
-uint64_t exchange(unsigned mask, uint64_t value, int step, const std::source_location& where);
+uint64_t exchange(unsigned mask, uint64_t value, int step, const Spot& where);
 
 }  // namespace stand_in
 
-inline void __syncthreads(const std::source_location& where = std::source_location::current()) { stand_in::barrier(where); }
+inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE()) { stand_in::barrier({file, line}); }
 
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int step, const std::source_location& where = std::source_location::current()) {
+T __shfl_xor_sync(unsigned mask, T value, int step, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     static_assert(sizeof(T) <= sizeof(uint64_t) && std::is_trivially_copyable_v<T>);
     uint64_t bits = 0;
     std::memcpy(&bits, &value, sizeof value);
-    bits = stand_in::exchange(mask, bits, step, where);
+    bits = stand_in::exchange(mask, bits, step, {file, line});
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
