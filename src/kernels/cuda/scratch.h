@@ -12,7 +12,8 @@ class Scratch {
     static constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
     Scratch(void* data, int64_t bytes) {
-        data_ = reinterpret_cast<std::byte*>(aligned(reinterpret_cast<intptr_t>(data)));
+        const auto at = reinterpret_cast<intptr_t>(data);
+        data_ = static_cast<std::byte*>(data) + (aligned(at) - at);
         left_ = bytes - kAlignment;  // the same wherever the plan puts it
     }
     // Nothing when there is not enough.

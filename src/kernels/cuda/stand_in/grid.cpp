@@ -24,8 +24,10 @@ thread_local float4 dynamic_shared[(228 << 10) / sizeof(float4)];
 
 // The address sanitizer wants to know of changes between stacks; without it these are null.
 extern "C" {
+// NOLINTBEGIN(bugprone-reserved-identifier): the sanitizer's names
 void __sanitizer_start_switch_fiber(void** saved, const void* bottom, size_t size) __attribute__((weak));
 void __sanitizer_finish_switch_fiber(void* saved, const void** bottom, size_t* size) __attribute__((weak));
+// NOLINTEND(bugprone-reserved-identifier)
 }
 
 namespace stand_in {
