@@ -42,7 +42,8 @@ std::optional<Session::Room> Session::room_for(const Program& program) const {
     const auto* const device = dynamic_cast<const HasDeviceMemory*>(backend_.get());
     if (!device) return std::nullopt;
     const DeviceMemoryUse use = device->memory_use();
-    Room room{.available = use.total - use.in_use, .step = has_room(program) ? 0 : program.memory.arena_bytes, .beside = use.libraries};
+    Room room{
+        .available = use.total - use.in_use, .step = shares_memory(program) ? 0 : program.memory.arena_bytes, .beside = use.libraries};
     for (const StateBinding& binding : program.states)
         if (!state_.contains(binding.spec.name)) room.states += binding.bytes;
     for (const auto& [name, slot] : program.inputs) room.beside += program.slot(slot).bytes;
@@ -77,7 +78,7 @@ std::unique_ptr<Executor> Session::load(const Graph& graph) {
 }
 
 std::shared_ptr<Memory> Session::memory_for(const Program& program) {
-    if (!has_room(program)) {
+    if (!shares_memory(program)) {
         memory_ = nullptr;  // unless a program runs there
         memory_ = backend_->allocate(program.memory.arena_bytes);
         held_.push_back(memory_);

@@ -50,7 +50,8 @@ class Session {
     };
     std::optional<Room> room_for(const Program& program) const;
     void require_room(const Program& program) const;
-    bool has_room(const Program& program) const {
+    // Whether it runs in the memory that is there.
+    bool shares_memory(const Program& program) const {
         return options_.reuse_memory && memory_ && memory_->bytes() >= program.memory.arena_bytes;
     }
     std::shared_ptr<Memory> memory_for(const Program& program);

@@ -55,13 +55,13 @@ class Runner {
 };
 
 // Whether the device of every rank has room for this program beside what is there now.
-bool fits(const Graph& graph, const SessionOptions& second) {
-    Session session(second);
+bool fits(const Graph& graph, const SessionOptions& options) {
+    Session session(options);
     if (session.backend().on_host()) return true;
     const bool here = session.has_room_for(graph);
     bool everywhere = here;
-    for (Rank r = 0; second.link && r < second.link->size(); ++r)
-        everywhere = share_text(second.link, r, here ? "fits" : "") == "fits" && everywhere;
+    for (Rank r = 0; options.link && r < options.link->size(); ++r)
+        everywhere = share_text(options.link, r, here ? "fits" : "") == "fits" && everywhere;
     return everywhere;
 }
 

@@ -96,8 +96,9 @@ void remember(const Device& device, const std::string& question, const std::stri
 
 std::shared_ptr<ExecutionPlan> tune(Device& device, const TuneRequest& request, Failures& failures) {
     const auto engines = engine_configs(request.graph, request.policy);
+    const bool lacked_before = failures.for_memory;  // for something else
     if (auto plan = prepared_again(device, engines, request, failures)) return plan;
-    if (failures.for_memory) return nullptr;  // not another one, which gives other bits
+    if (failures.for_memory && !lacked_before) return nullptr;  // not another engine, which gives other bits
     const EngineCache::Turn turn(EngineCache::shared());
     if (auto plan = prepared_again(device, engines, request, failures)) return plan;
     if (engines.empty()) failures.add(Error("the library names no engine that is allowed"));
